@@ -1,0 +1,169 @@
+"""What a compute backend must do: the small plugin interface.
+
+A backend is found by the entry-point group ``causerie.backends`` (name -> a `Backend` class).  The
+life of its objects, each made by the one before and closed by whoever asked for it:
+
+    Backend  --load_weights-->  LoadedWeights  --new_context-->  Context  --run(plan, batch)--> logits
+
+`Backend` and `LoadedWeights` hold no state of a request, so one of each serves any number of
+contexts.  A `Context` holds the KV cache of ``n_sequences`` sequences and the scratch memory of one
+caller; it is used by one thread at a time.  Two backends can share a model by whole layers: each
+loads the weights of its layers and runs a plan whose graph begins or ends with hidden states.
+
+Errors: `OutOfMemoryError`, `DeviceLostError`, `UnsupportedByBackendError`, and nothing foreign.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.graph.plan import Plan
+from engine.tensor import Tensor
+
+Progress = Callable[[float], None]
+"""Called with the share done, 0 to 1; may raise `Cancelled` to stop the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Whether the backend can work on this machine, and why not."""
+
+    available: bool
+    reason: str
+    device: str
+    memory_free: int
+    """Bytes; 0 where unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """quant_types and operations by name, as in `engine.gguf.tensor_types` and `engine.graph.operations`."""
+
+    quant_types: frozenset[str]
+    operations: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerCache:
+    """The KV cache of one layer. window: positions seen by a query, 0 for all of the context."""
+
+    layer: int
+    n_kv_heads: int
+    head_size: int
+    window: int
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSpec:
+    """The KV cache of a context: one entry per layer that this backend runs.
+
+    context_size: positions per sequence.  max_batch: most tokens of one `run`, so that the ring of a
+    sliding-window layer can hold its window and the batch.
+    """
+
+    layers: tuple[LayerCache, ...]
+    context_size: int
+    max_batch: int
+    n_sequences: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEstimate:
+    """Bytes on the device."""
+
+    weights: int
+    kv_cache: int
+    arena: int
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.kv_cache + self.arena
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The tokens of one run.
+
+    tokens:    int32[n], ids (or hidden, float32[n, width], where the graph begins with hidden states)
+    positions: int32[n], the position of each token in its sequence
+    sequences: int32[n], which sequence of the context each token belongs to
+    outputs:   int32[m], ascending indices of the tokens whose logits are wanted
+    """
+
+    tokens: NDArray[np.int32]
+    positions: NDArray[np.int32]
+    sequences: NDArray[np.int32]
+    outputs: NDArray[np.int32]
+    hidden: NDArray[np.float32] | None = None
+
+
+class Context(ABC):
+    """KV cache and scratch memory of one caller."""
+
+    @abstractmethod
+    def run(self, plan: Plan, batch: Batch) -> NDArray[np.float32]:
+        """Runs the plan, adds the batch's keys and values to the cache, and returns float32[m, vocabulary]
+        logits (or float32[n, width] hidden states), valid until the next run.
+
+        Raises `DeviceLostError`; `ValueError` where the batch does not fit plan or cache.
+        """
+
+    @abstractmethod
+    def truncate(self, sequence: int, length: int) -> int:
+        """Forgets positions >= length of a sequence.  Returns the length that is really usable: length itself, or
+        less (0 in the worst case) where a sliding window has already overwritten what it would need."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Frees everything.  May be called twice."""
+
+
+class LoadedWeights(ABC):
+    """Weights that live on the device."""
+
+    nbytes: int
+
+    @abstractmethod
+    def new_context(self, spec: CacheSpec) -> Context:
+        """Allocates the KV cache once.  Raises `OutOfMemoryError`."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Frees everything.  May be called twice."""
+
+
+class Backend(ABC):
+    """One way to compute.  Created with the number of threads to use (backends without threads ignore it)."""
+
+    name: str
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = threads
+
+    @classmethod
+    @abstractmethod
+    def probe(cls) -> Probe:
+        """Whether it can work here.  Never raises."""
+
+    @abstractmethod
+    def capabilities(self) -> Capabilities: ...
+
+    @abstractmethod
+    def estimate_memory(
+        self, weights: Mapping[str, Tensor], spec: CacheSpec, plan: Plan
+    ) -> MemoryEstimate:
+        """Bytes that loading and running will take; allocates nothing."""
+
+    @abstractmethod
+    def load_weights(self, weights: Mapping[str, Tensor], progress: Progress) -> LoadedWeights:
+        """Takes the tensors to the device once; the map may be closed afterwards unless the backend
+        says otherwise.  Raises `OutOfMemoryError`, `UnsupportedByBackendError`, `Cancelled`."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Frees the device.  May be called twice."""

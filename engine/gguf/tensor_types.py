@@ -1,0 +1,65 @@
+"""The tensor types of GGUF: number, elements per block, bytes per block.
+
+Figures: the public GGUF specification and the type list of its reference implementation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class QuantType:
+    """name as people write it; number in the file; block_size elements share block_bytes bytes."""
+
+    name: str
+    number: int
+    block_size: int
+    block_bytes: int
+
+    @property
+    def bits_per_weight(self) -> float:
+        return 8 * self.block_bytes / self.block_size
+
+
+TENSOR_TYPES: dict[str, QuantType] = {
+    row[0]: QuantType(*row)
+    for row in (
+        ("F32", 0, 1, 4),
+        ("F16", 1, 1, 2),
+        ("Q4_0", 2, 32, 18),
+        ("Q4_1", 3, 32, 20),
+        ("Q5_0", 6, 32, 22),
+        ("Q5_1", 7, 32, 24),
+        ("Q8_0", 8, 32, 34),
+        ("Q8_1", 9, 32, 36),
+        ("Q2_K", 10, 256, 84),
+        ("Q3_K", 11, 256, 110),
+        ("Q4_K", 12, 256, 144),
+        ("Q5_K", 13, 256, 176),
+        ("Q6_K", 14, 256, 210),
+        ("Q8_K", 15, 256, 292),
+        ("IQ2_XXS", 16, 256, 66),
+        ("IQ2_XS", 17, 256, 74),
+        ("IQ3_XXS", 18, 256, 98),
+        ("IQ1_S", 19, 256, 50),
+        ("IQ4_NL", 20, 32, 18),
+        ("IQ3_S", 21, 256, 110),
+        ("IQ2_S", 22, 256, 82),
+        ("IQ4_XS", 23, 256, 136),
+        ("I8", 24, 1, 1),
+        ("I16", 25, 1, 2),
+        ("I32", 26, 1, 4),
+        ("I64", 27, 1, 8),
+        ("F64", 28, 1, 8),
+        ("IQ1_M", 29, 256, 56),
+        ("BF16", 30, 1, 2),
+    )
+}
+
+TYPES_BY_NUMBER: dict[int, QuantType] = {type.number: type for type in TENSOR_TYPES.values()}
+
+SUPPORTED_TYPES: tuple[str, ...] = (
+    "F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K",
+)  # fmt: skip
+"""Types that the engine computes with; the others can be listed but not run."""
