@@ -1,0 +1,192 @@
+"""The settings of the app: each declared once, checked when set, saved atomically as JSON.
+
+A field of `Settings` is its declaration: name, type, default, description and limits.  Setting a value out of
+its limits raises `SettingsError`.  Reading never fails: a damaged file is set aside, an impossible value is
+replaced by its default, and ``problems`` says so in sentences for the person.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import math
+import os
+import tempfile
+import types
+import typing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from app import paths
+from app.errors import FolderError
+from app.settings_upgrades import VERSION, upgrade
+from engine.errors import SettingsError
+
+log = logging.getLogger(__name__)
+
+
+def _setting(
+    default: Any, description: str, minimum: float | None = None, maximum: float | None = None
+) -> Any:
+    metadata = {"description": description, "minimum": minimum, "maximum": maximum}
+    return field(default=default, metadata=metadata)
+
+
+@dataclass
+class Settings:
+    """Read with `load`, change by assigning to a field, write with `save`."""
+
+    system_prompt: str = _setting("", "What the model is told before the conversation; empty: nothing.")
+    temperature: float = _setting(0.7, "How freely the next token is drawn; 0: always the likeliest.", 0, 5)
+    top_k: int = _setting(40, "Draw only from the k likeliest tokens; 0: from all.", 0, 1_000_000)
+    top_p: float = _setting(
+        0.95, "Draw only from the likeliest tokens of this total probability; 1: all.", 0, 1
+    )
+    min_p: float = _setting(0.05, "Leave out tokens below this share of the likeliest; 0: none.", 0, 1)
+    repetition_penalty: float = _setting(1.1, "How much recent tokens are held back; 1: not at all.", 0.1, 10)
+    seed: int | None = _setting(None, "The same seed gives the same reply; empty: a new one.", 0, 2**64 - 1)
+    max_tokens: int | None = _setting(
+        None, "Longest reply in tokens; empty: until the model ends it.", 1, 10**9
+    )
+    context_size: int | None = _setting(
+        None, "Tokens of conversation kept in memory; empty: as trained, at most 4096.", 1, 10**9
+    )
+    threads: int | None = _setting(None, "Threads that compute; empty: one for each core.", 1, 1024)
+    model_folders: tuple[str, ...] = _setting((), "Folders with models, beside the model folder.")
+    last_model: str = _setting("", "The model file that was loaded last.")
+    window_geometry: str = _setting("", "Size and place of the window, as Qt writes them (base64).")
+    side_panel_open: bool = _setting(True, "Whether the panel with these settings is shown.")
+
+    problems: tuple[str, ...] = field(default=(), compare=False)
+    _unknown: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    _version: int = field(default=VERSION, repr=False, compare=False)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        declared = DECLARATIONS.get(name)
+        super().__setattr__(name, declared.checked(value) if declared else value)
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What is known of one setting. type: bool, int, float, str or tuple (of str); optional: None is allowed."""
+
+    name: str
+    type: type
+    optional: bool
+    default: Any
+    description: str
+    minimum: float | None
+    maximum: float | None
+
+    def checked(self, value: Any) -> Any:
+        """The value as it is kept.  Raises `SettingsError` where type or limits do not fit."""
+        if value is None and self.optional:
+            return None
+        if self.type is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if self.type is tuple and isinstance(value, list):
+            value = tuple(value)
+        if type(value) is not self.type or (
+            self.type is tuple and not all(isinstance(item, str) for item in value)
+        ):
+            raise SettingsError(f"The setting {self.name} cannot be {value!r}.")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise SettingsError(f"The setting {self.name} must be a finite number.")
+        if self.minimum is not None and value < self.minimum:
+            raise SettingsError(f"The setting {self.name} must be at least {self.minimum}, not {value}.")
+        if self.maximum is not None and value > self.maximum:
+            raise SettingsError(f"The setting {self.name} must be at most {self.maximum}, not {value}.")
+        return value
+
+
+def _declarations() -> dict[str, Declaration]:
+    hints = typing.get_type_hints(Settings)
+    found = {}
+    for item in dataclasses.fields(Settings):
+        if not item.metadata:
+            continue
+        hint = hints[item.name]
+        optional = isinstance(hint, types.UnionType)
+        kind = typing.get_args(hint)[0] if optional else (typing.get_origin(hint) or hint)
+        found[item.name] = Declaration(item.name, kind, optional, item.default, **item.metadata)
+    return found
+
+
+DECLARATIONS: dict[str, Declaration] = {}
+DECLARATIONS.update(_declarations())
+
+
+def load(path: Path | None = None) -> Settings:
+    """The settings in the file, or the defaults where there is none.  Never raises."""
+    path = path or paths.settings_file()
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Settings()
+    except (OSError, UnicodeDecodeError) as error:
+        return _set_aside(path, error)
+    try:
+        content = json.loads(text)
+        version = content.pop("version")
+        if type(version) is not int or version < 1:
+            raise ValueError(f"version {version!r}")
+        content = upgrade(content, version)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        return _set_aside(path, error)
+    return _from_content(content, max(version, VERSION))
+
+
+def save(settings: Settings, path: Path | None = None) -> None:
+    """Writes to a temporary name, then replaces the file.  Raises `FolderError`."""
+    path = path or paths.settings_file()
+    content = {"version": settings._version, **settings._unknown}
+    content |= {name: getattr(settings, name) for name in DECLARATIONS}
+    text = json.dumps(content, indent=2)  # in ASCII, since file names may hold what is no Unicode
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=path.parent, prefix=path.name, delete=False
+        ) as file:
+            temporary = file.name
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+        raise FolderError(f"The settings could not be saved to {path}: {error.strerror}.") from error
+
+
+def _from_content(content: dict[str, Any], version: int) -> Settings:
+    settings = Settings()
+    settings._version = version
+    problems = []
+    for name, value in content.items():
+        if name not in DECLARATIONS:
+            settings._unknown[name] = value  # a newer version's: kept for it
+            continue
+        try:
+            setattr(settings, name, value)
+        except SettingsError as error:
+            problems.append(f"{error.title} Its default is used.")
+    settings.problems = tuple(problems)
+    return settings
+
+
+def _set_aside(path: Path, error: Exception) -> Settings:
+    log.warning("settings file unreadable: %r", error)
+    aside = path.with_name(f"{path.stem}.damaged{path.suffix}")
+    count = 1
+    while aside.exists():
+        count += 1
+        aside = path.with_name(f"{path.stem}.damaged-{count}{path.suffix}")
+    try:
+        path.rename(aside)
+        told = f"The settings file is damaged; it was set aside as {aside.name}, and the defaults are used."
+    except OSError:
+        told = f"The settings file {path} cannot be read; the defaults are used."
+    return Settings(problems=(told,))

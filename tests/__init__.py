@@ -1,0 +1,1 @@
+"""The tests: folders mirror the source; shared means are in `tests.helpers`."""
