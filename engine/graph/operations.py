@@ -1,0 +1,179 @@
+"""The operations a model family may use, as lazily built, shape-checked nodes.
+
+A `Graph` collects nodes; nothing is computed while building.  Every method below checks the shapes it is
+given and raises `ModelFileError` naming the weight where the file contradicts its own metadata.  Shapes are
+in NumPy order; ``n`` is the number of tokens of the batch.  The full list is `OPERATIONS`; a backend says
+which of them it can run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from engine.errors import ModelFileError
+from engine.tensor import Tensor
+
+Attribute = int | float | str
+
+OPERATIONS: Mapping[str, str] = {
+    "tokens": "the batch's token ids, int32[n]",
+    "hidden": "the batch's hidden states, float32[n, width]: the input of a later part of a split model",
+    "embed": "rows of a weight, one per token, times `scale`",
+    "rms_norm": "x / sqrt(mean(x^2) + epsilon) * weight, over the last axis",
+    "linear": "x @ weight.T",
+    "add_bias": "x + weight, the same for each token",
+    "rope": "rotary position embedding of [n, heads, head_size], pairs by `mode`",
+    "store_kv": "adds this batch's keys and values to the KV cache of `layer`",
+    "attention": "softmax(q k^T * scale) v over the KV cache of `layer`, causal, within `window`",
+    "gate": "activation(gate) * up, activation silu or gelu (tanh form)",
+    "add": "a + b",
+    "soft_cap": "cap * tanh(x / cap)",
+    "select": "the rows of the tokens whose logits are wanted",
+    "view": "the same bytes in another shape",
+}
+
+IN_PLACE = frozenset({"rms_norm", "add_bias", "rope", "gate", "add", "soft_cap"})
+"""Operations whose result may overwrite their first input when nobody reads that afterwards."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """One operation. ``shape`` and ``dtype`` are of its result; ``()`` and "none" where it has none."""
+
+    operation: str
+    name: str
+    inputs: tuple[Node, ...]
+    weights: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: Literal["float32", "int32", "none"] = "float32"
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        size = 0 if self.dtype == "none" else 4
+        for length in self.shape:
+            size *= length
+        return size
+
+
+@dataclass(frozen=True, slots=True)
+class BatchShape:
+    """What a plan is made for: n_tokens read at once, n_outputs of them with logits."""
+
+    n_tokens: int
+    n_outputs: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.n_outputs <= self.n_tokens or self.n_tokens < 1:
+            raise ValueError(f"no batch has {self.n_tokens} tokens and {self.n_outputs} outputs")
+
+
+class Graph:
+    """Builds nodes for one batch shape over the tensors of a file."""
+
+    def __init__(self, tensors: Mapping[str, Tensor], batch: BatchShape) -> None:
+        self.tensors = tensors
+        self.batch = batch
+
+    def has(self, weight: str) -> bool:
+        return weight in self.tensors
+
+    def _weight(self, name: str, shape: tuple[int | None, ...]) -> Tensor:
+        """The named tensor; raises `ModelFileError` where it is missing or of another shape (None: any)."""
+        tensor = self.tensors.get(name)
+        if tensor is None:
+            raise ModelFileError(f"The model file lacks the tensor {name}.")
+        fits = len(tensor.shape) == len(shape) and all(
+            wanted in (None, length) for wanted, length in zip(shape, tensor.shape, strict=True)
+        )
+        if not fits or 0 in tensor.shape:
+            wanted_text = " x ".join("any" if length is None else str(length) for length in shape)
+            shape_text = " x ".join(map(str, tensor.shape))
+            raise ModelFileError(f"The tensor {name} has the shape {shape_text}; {wanted_text} is needed.")
+        return tensor
+
+    def tokens(self) -> Node:
+        return Node("tokens", "tokens", (), (), (self.batch.n_tokens,), "int32")
+
+    def hidden(self, width: int) -> Node:
+        return Node("hidden", "hidden", (), (), (self.batch.n_tokens, width))
+
+    def embed(self, tokens: Node, weight: str, n_vocabulary: int, width: int, scale: float = 1.0) -> Node:
+        self._weight(weight, (n_vocabulary, width))
+        shape = (*tokens.shape, width)
+        return Node("embed", "embed", (tokens,), (weight,), shape, attributes={"scale": scale})
+
+    def rms_norm(self, x: Node, weight: str, epsilon: float) -> Node:
+        self._weight(weight, (x.shape[-1],))
+        return Node("rms_norm", weight, (x,), (weight,), x.shape, attributes={"epsilon": epsilon})
+
+    def linear(self, x: Node, weight: str, n_out: int | None = None) -> Node:
+        """float32[n, in] -> float32[n, out]; the weight is [out, in].  A ``.bias`` beside it is added."""
+        tensor = self._weight(weight, (n_out, x.shape[-1]))
+        y = Node("linear", weight, (x,), (weight,), (*x.shape[:-1], tensor.shape[0]))
+        bias = weight.removesuffix(".weight") + ".bias"
+        if weight.endswith(".weight") and bias in self.tensors:
+            self._weight(bias, (tensor.shape[0],))
+            y = Node("add_bias", bias, (y,), (bias,), y.shape)
+        return y
+
+    def view(self, x: Node, *shape: int) -> Node:
+        node = Node("view", f"{x.name} view", (x,), (), shape, x.dtype)
+        if node.nbytes != x.nbytes:
+            raise ValueError(f"{x.name}: {x.shape} cannot be seen as {shape}")
+        return node
+
+    def rope(
+        self,
+        x: Node,
+        name: str,
+        *,
+        mode: Literal["interleaved", "halves"],
+        base: float,
+        n_dims: int,
+        scale: float = 1.0,
+        factors: str | None = None,
+    ) -> Node:
+        """Rotates the first n_dims of each head by position * scale / base^(2i / n_dims).
+
+        interleaved turns the pairs (2i, 2i + 1), halves the pairs (i, i + n_dims / 2).  factors names an optional
+        weight float32[n_dims / 2] that divides the frequencies (Llama 3's long contexts).
+        """
+        if len(x.shape) != 3 or not 0 < n_dims <= x.shape[-1] or n_dims % 2:
+            raise ModelFileError(f"Rotating {n_dims} of {x.shape[-1]} dimensions of a head is not possible.")
+        if factors is not None:
+            self._weight(factors, (n_dims // 2,))
+        attributes: dict[str, Attribute] = {"mode": mode, "base": base, "n_dims": n_dims, "scale": scale}
+        return Node("rope", name, (x,), (factors,) if factors else (), x.shape, attributes=attributes)
+
+    def attention(
+        self, q: Node, k: Node, v: Node, *, layer: int, scale: float, window: int = 0, soft_cap: float = 0.0
+    ) -> Node:
+        """Stores k, v [n, kv_heads, head_size] in the cache and attends from q [n, heads, head_size]."""
+        if k.shape != v.shape or q.shape[1] % k.shape[1] or q.shape[2] != k.shape[2]:
+            raise ModelFileError(
+                f"Attention heads do not fit: {q.shape[1]} query and {k.shape[1]} key heads of "
+                f"{q.shape[2]}, {k.shape[2]} and {v.shape[2]} numbers."
+            )
+        cache: dict[str, Attribute] = {"layer": layer, "window": window}
+        stored = Node("store_kv", f"layer {layer} store_kv", (k, v), (), (), "none", cache)
+        attributes = {**cache, "scale": scale, "soft_cap": soft_cap, "n_kv_heads": k.shape[1]}
+        return Node("attention", f"layer {layer} attention", (q, stored), (), q.shape, attributes=attributes)
+
+    def gate(self, gate: Node, up: Node, activation: Literal["silu", "gelu"]) -> Node:
+        if gate.shape != up.shape:
+            raise ModelFileError(f"The gate has the shape {gate.shape}, the up projection {up.shape}.")
+        return Node("gate", f"{activation} gate", (gate, up), (), gate.shape, attributes={"activation": activation})
+
+    def add(self, a: Node, b: Node, name: str) -> Node:
+        if a.shape != b.shape:
+            raise ModelFileError(f"{name}: {a.shape} and {b.shape} cannot be added.")
+        return Node("add", name, (a, b), (), a.shape)
+
+    def soft_cap(self, x: Node, cap: float) -> Node:
+        return Node("soft_cap", "soft_cap", (x,), (), x.shape, attributes={"cap": cap})
+
+    def select(self, x: Node) -> Node:
+        return Node("select", "select outputs", (x,), (), (self.batch.n_outputs, *x.shape[1:]))

@@ -1,0 +1,85 @@
+"""Finds the family of an architecture and builds plans and cache layouts with it.
+
+To add a family: one module beside this one with `window`, `begin`, `layer` and `end`, and a line in FAMILIES.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, cast
+
+from engine.backends.interface import CacheSpec, LayerCache
+from engine.errors import UnsupportedModelError
+from engine.graph.operations import BatchShape, Graph, Node
+from engine.graph.plan import Plan, make_plan
+from engine.models import gemma3, llama
+from engine.models.description import ModelDescription
+from engine.tensor import Tensor
+
+
+class Family(Protocol):
+    """What a family module offers; none of it computes anything."""
+
+    def window(self, model: ModelDescription, layer: int) -> int: ...
+    def begin(self, graph: Graph, model: ModelDescription) -> Node: ...
+    def layer(self, graph: Graph, model: ModelDescription, x: Node, index: int) -> Node: ...
+    def end(self, graph: Graph, model: ModelDescription, x: Node) -> Node: ...
+
+
+FAMILIES: Mapping[str, Family] = {
+    "llama": cast(Family, llama),
+    "gemma3": cast(Family, gemma3),
+}
+
+
+def family_of(architecture: str) -> Family:
+    """Raises `UnsupportedModelError` naming the architecture and the families there are."""
+    family = FAMILIES.get(architecture)
+    if family is None:
+        raise UnsupportedModelError(
+            f"Models of the family {architecture!r} are not supported.",
+            f"Choose a model of one of these families: {', '.join(sorted(FAMILIES))}.",
+        )
+    return family
+
+
+def plan_layers(
+    model: ModelDescription,
+    tensors: Mapping[str, Tensor],
+    batch: BatchShape,
+    layers: range | None = None,
+) -> Plan:
+    """The plan of the whole model, or of some consecutive layers of it.
+
+    A part that does not begin with layer 0 takes hidden states in; one that does not end with the last layer
+    gives them out: so two backends can share a model.
+    """
+    family = family_of(model.architecture)
+    layers = range(model.n_layers) if layers is None else layers
+    graph = Graph(tensors, batch)
+    x = family.begin(graph, model) if layers.start == 0 else graph.hidden(model.width)
+    for index in layers:
+        x = family.layer(graph, model, x, index)
+    if layers.stop == model.n_layers:
+        x = family.end(graph, model, x)
+    return make_plan(x, batch)
+
+
+def cache_spec(
+    model: ModelDescription,
+    context_size: int,
+    max_batch: int,
+    n_sequences: int = 1,
+    layers: range | None = None,
+) -> CacheSpec:
+    """The KV cache that the layers need."""
+    family = family_of(model.architecture)
+    return CacheSpec(
+        layers=tuple(
+            LayerCache(index, model.n_kv_heads, model.head_size, family.window(model, index))
+            for index in (range(model.n_layers) if layers is None else layers)
+        ),
+        context_size=context_size,
+        max_batch=max_batch,
+        n_sequences=n_sequences,
+    )
