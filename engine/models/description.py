@@ -6,7 +6,6 @@ size, a divisor or a loop bound is checked here, so that the families and the pl
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from engine.errors import ModelFileError, UnsupportedModelError
@@ -15,6 +14,7 @@ from engine.gguf.metadata import Metadata
 MAX_LAYERS = 512
 MAX_WIDTH = 1 << 20
 MAX_CONTEXT = (1 << 31) - 1
+MIN_ROPE_FACTOR = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,7 @@ def describe(metadata: Metadata, n_vocabulary: int) -> ModelDescription:
         return metadata.get_int(prefix + key, default, minimum=minimum, maximum=maximum)
 
     def number(key: str, default: float | None = None, *, minimum: float = 0.0) -> float:
-        value = metadata.get_float(prefix + key, default)
-        if not (math.isfinite(value) and value >= minimum):
-            raise ModelFileError(f"{prefix}{key} is {value}; a finite number of at least {minimum} is needed.")
-        return value
+        return metadata.get_float(prefix + key, default, minimum=minimum)
 
     width = count("embedding_length")
     n_heads = count("attention.head_count")
@@ -68,7 +65,7 @@ def describe(metadata: Metadata, n_vocabulary: int) -> ModelDescription:
         raise ModelFileError(
             f"{prefix}attention.head_count_kv is {n_kv_heads}, which does not divide the {n_heads} heads."
         )
-    if not metadata.has(prefix + "attention.key_length") and width % n_heads:
+    if prefix + "attention.key_length" not in metadata and width % n_heads:
         raise ModelFileError(
             f"{prefix}attention.head_count is {n_heads}, which does not divide the width of {width}."
         )
@@ -108,10 +105,7 @@ def _rope_scale(metadata: Metadata, prefix: str) -> float:
         return 1.0
     if kind != "linear":
         raise UnsupportedModelError(f"Position scaling of the kind {kind!r} is not supported.")
-    factor = metadata.get_float(prefix + "rope.scaling.factor", 1.0)
-    if not (math.isfinite(factor) and factor > 0):
-        raise ModelFileError(f"{prefix}rope.scaling.factor is {factor}; a number above 0 is needed.")
-    return 1.0 / factor
+    return 1.0 / metadata.get_float(prefix + "rope.scaling.factor", 1.0, minimum=MIN_ROPE_FACTOR)
 
 
 def _sliding_pattern(metadata: Metadata, prefix: str) -> int:

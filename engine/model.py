@@ -1,0 +1,143 @@
+"""From a file to a model that can run: `load_model`.
+
+The order is the promise: everything that can be refused is refused before any long work, and nothing is
+allocated before the estimate is compared with the free memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.backends.interface import Backend, CacheSpec, Context, LoadedWeights, MemoryEstimate, Progress
+from engine.backends.registry import open_backend
+from engine.chat_template import ChatTemplate
+from engine.errors import OutOfMemoryError, UnsupportedByBackendError
+from engine.gguf.reader import GGUFFile
+from engine.graph.operations import BatchShape
+from engine.graph.plan import Plan
+from engine.inspection import ModelOutline, outline
+from engine.memory import free_memory, readable_bytes
+from engine.models.description import ModelDescription
+from engine.models.registry import plan_layers
+from engine.requests import LoadSettings
+from engine.tensor import Tensor
+from engine.tokenizers import Tokenizer, load_tokenizer
+
+PLANS_KEPT = 16
+"""Plans of different batch shapes: one for writing, one for whole prompt chunks, some for their ends."""
+
+
+@dataclass(eq=False)
+class LoadedModel:
+    """A model on its backend.  Sessions share it; `close` it after them.
+
+    The file is closed: nothing here reads it any more.  ``notices`` are sentences a person should see, such
+    as that the tokenizer is of an unknown kind.
+    """
+
+    path: Path
+    description: ModelDescription
+    tokenizer: Tokenizer
+    template: ChatTemplate | None
+    context_size: int
+    prompt_chunk: int
+    cache_spec: CacheSpec
+    memory: MemoryEstimate
+    notices: tuple[str, ...]
+    backend: Backend
+    weights: LoadedWeights
+    tensors: Mapping[str, Tensor]
+
+    def __post_init__(self) -> None:
+        self._plans: OrderedDict[BatchShape, Plan] = OrderedDict()
+
+    def plan_for(self, n_tokens: int, n_outputs: int) -> Plan:
+        """The plan of a batch shape, made once and kept while it is among the last few used."""
+        shape = BatchShape(n_tokens, n_outputs)
+        plan = self._plans.get(shape)
+        if plan is None:
+            plan = self._plans[shape] = plan_layers(self.description, self.tensors, shape)
+            if len(self._plans) > PLANS_KEPT:
+                self._plans.popitem(last=False)
+        self._plans.move_to_end(shape)
+        return plan
+
+    def new_context(self) -> Context:
+        """KV cache and scratch memory for one session.  Raises `OutOfMemoryError`."""
+        return self.weights.new_context(self.cache_spec)
+
+    def close(self) -> None:
+        """Frees weights and backend.  May be called twice."""
+        self._plans.clear()
+        self.weights.close()
+        self.backend.close()
+
+
+def load_model(
+    path: str | os.PathLike[str],
+    settings: LoadSettings | None = None,
+    on_progress: Progress = lambda share: None,
+) -> LoadedModel:
+    """Opens, checks and loads a model file.
+
+    on_progress is called with the share loaded, 0 to 1, and may raise `Cancelled`.  Raises `ModelFileError`,
+    `UnsupportedModelError`, `TokenizerError`, `OutOfMemoryError`, `UnsupportedByBackendError`, `Cancelled`.
+    """
+    settings = settings or LoadSettings()
+    backend = open_backend(settings.backend, settings.threads)
+    try:
+        with GGUFFile.open(path) as file:
+            model = outline(file, settings)
+            tokenizer = load_tokenizer(file.metadata)
+            template = ChatTemplate.from_metadata(file.metadata)
+            _require_support(backend, model)
+            memory = backend.estimate_memory(model.weights, model.cache_spec, model.plan)
+            require_memory(memory, model.context_size, free_memory())
+            weights = backend.load_weights(model.weights, on_progress)
+            shapes = model.tensors_without_data()
+    except BaseException:
+        backend.close()
+        raise
+    return LoadedModel(
+        path=Path(path),
+        description=model.description,
+        tokenizer=tokenizer,
+        template=template,
+        context_size=model.context_size,
+        prompt_chunk=settings.prompt_chunk,
+        cache_spec=model.cache_spec,
+        memory=memory,
+        notices=tuple(tokenizer.warnings),
+        backend=backend,
+        weights=weights,
+        tensors=shapes,
+    )
+
+
+def require_memory(memory: MemoryEstimate, context_size: int, free: int) -> None:
+    """Raises `OutOfMemoryError` with the figures where the estimate exceeds the free bytes."""
+    if memory.total > free:
+        raise OutOfMemoryError(
+            f"This model with a context of {context_size:,} tokens needs {readable_bytes(memory.total)} "
+            f"of memory; {readable_bytes(free)} are free."
+        )
+
+
+def _require_support(backend: Backend, model: ModelOutline) -> None:
+    able = backend.capabilities()
+    for name, tensor in model.weights.items():
+        if tensor.type.name not in able.quant_types:
+            raise UnsupportedByBackendError(
+                f"The tensor {name} is of the type {tensor.type.name}, which the backend "
+                f"{backend.name!r} cannot compute with.",
+                f"Choose a file of one of these types: {', '.join(sorted(able.quant_types))}.",
+            )
+    missing = model.plan.operations - able.operations
+    if missing:
+        raise UnsupportedByBackendError(
+            f"The backend {backend.name!r} lacks the operation {', '.join(sorted(missing))}."
+        )
