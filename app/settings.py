@@ -70,10 +70,10 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What is known of one setting. type: bool, int, float, str or tuple (of str); optional: None is allowed."""
+    """What is known of one setting. kind: bool, int, float, str or tuple of str; optional: None allowed."""
 
     name: str
-    type: type
+    kind: type[Any]
     optional: bool
     default: Any
     description: str
@@ -84,12 +84,12 @@ class Declaration:
         """The value as it is kept.  Raises `SettingsError` where type or limits do not fit."""
         if value is None and self.optional:
             return None
-        if self.type is float and isinstance(value, int) and not isinstance(value, bool):
+        if self.kind is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
-        if self.type is tuple and isinstance(value, list):
+        if self.kind is tuple and isinstance(value, list):
             value = tuple(value)
-        if type(value) is not self.type or (
-            self.type is tuple and not all(isinstance(item, str) for item in value)
+        if type(value) is not self.kind or (
+            self.kind is tuple and not all(isinstance(item, str) for item in value)
         ):
             raise SettingsError(f"The setting {self.name} cannot be {value!r}.")
         if isinstance(value, float) and not math.isfinite(value):
