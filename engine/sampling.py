@@ -40,8 +40,7 @@ class Choice:
 
 def softmax(logits: Logits) -> NDArray[np.float64]:
     """float64[n] probabilities of float32[n] logits, of which the largest is finite."""
-    weights: NDArray[np.float64] = np.exp(logits.astype(np.float64) - float(logits.max()))
-    return weights / weights.sum()
+    return at_temperature(logits, 1.0)
 
 
 def add_logit_bias(logits: Logits, bias: Mapping[int, float]) -> Logits:
@@ -110,15 +109,15 @@ def at_temperature(logits: Logits, temperature: float) -> NDArray[np.float64]:
         probabilities = np.zeros(len(logits))
         probabilities[np.argmax(logits)] = 1
         return probabilities
-    weights: NDArray[np.float64] = np.exp((logits.astype(np.float64) - float(logits.max())) / temperature)
-    return weights / weights.sum()
+    weights = np.exp((logits.astype(np.float64) - float(logits.max())) / temperature)
+    return np.asarray(weights / weights.sum(), np.float64)
 
 
 class Sampler:
     """Chooses tokens for one reply.
 
-    never_penalised: ids that the repetition penalty leaves alone.  End-of-generation ids and line breaks stand
-    in nearly every window; penalising them lets a reply run on without an end.
+    never_penalised: ids that the repetition penalty leaves alone.  End-of-generation ids and line breaks
+    stand in nearly every window; penalising them lets a reply run on without an end.
     Raises `SettingsError` where a logit bias names a token outside the vocabulary.
     """
 
@@ -176,7 +175,7 @@ class Sampler:
 
 
 def _without_invalid_numbers(logits: Logits) -> Logits:
-    """The logits themselves where sound; NaN becomes minus infinity, and one plus infinity leaves only itself."""
+    """The logits themselves where sound; else NaN is minus infinity and one plus infinity is certain."""
     largest = logits.max()
     if np.isfinite(largest):
         return logits
@@ -186,7 +185,7 @@ def _without_invalid_numbers(logits: Logits) -> Logits:
 
 
 def _with_infinity_certain(logits: Logits) -> Logits:
-    """Finite largest logit: plus infinity becomes 0 and leaves nothing beside it, NaN becomes minus infinity."""
+    """Makes the largest logit finite: plus infinity becomes 0 and all else, NaN too, minus infinity."""
     largest = logits.max()
     if np.isfinite(largest):
         return logits

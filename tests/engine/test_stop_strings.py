@@ -1,5 +1,7 @@
 """Stop strings across the borders of pieces (S-07)."""
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,7 +61,7 @@ def test_pieces_after_the_stop_are_swallowed():
 
 def cut(text, places):
     borders = [0, *sorted({place % (len(text) + 1) for place in places}), len(text)]
-    return [text[start:stop] for start, stop in zip(borders, borders[1:], strict=False)]
+    return [text[start:stop] for start, stop in itertools.pairwise(borders)]
 
 
 short_stops = st.lists(st.text("abé", min_size=0, max_size=4), max_size=4)
