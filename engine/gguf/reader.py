@@ -14,6 +14,7 @@ Layout, from the public GGUF specification (version 2 and 3, little-endian):
 from __future__ import annotations
 
 import contextlib
+import itertools
 import mmap
 import os
 import stat
@@ -24,7 +25,7 @@ import numpy as np
 
 from engine.errors import ModelFileError, UnsupportedModelError
 from engine.gguf.cursor import Cursor
-from engine.gguf.metadata import NUMBER_DTYPES, Metadata, MetadataValue, ValueType
+from engine.gguf.metadata import Metadata, MetadataValue, ValueType
 from engine.gguf.recognise import check_magic, check_version
 from engine.gguf.tensor_types import TYPES_BY_NUMBER
 from engine.tensor import Tensor
@@ -243,7 +244,7 @@ def _read_tensors(cursor: Cursor, n_tensors: int, alignment: int) -> dict[str, T
         spans.append((start, start + n_bytes, name))
         tensors[name] = Tensor.contiguous(name, type, shape, everything[start : start + n_bytes])
     spans.sort()
-    for (_, end, name), (start, _, next_name) in zip(spans, spans[1:], strict=False):
+    for (_, end, name), (start, _, next_name) in itertools.pairwise(spans):
         if start < end:
             raise ModelFileError(f"{cursor.file_name}: the tensors {name} and {next_name} overlap.")
     return tensors

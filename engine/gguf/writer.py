@@ -33,9 +33,9 @@ def write_gguf(
 
     metadata: values as `infer_value` takes them; ``general.alignment`` is followed.  A `Metadata` is
     written with the types it was read with.
-    tensors: any strides; names must differ.  `engine.quantisation.quantise.make_tensor` makes one of an array.
+    tensors: any strides; names must differ.  `engine.quantisation.quantise.make_tensor` makes one.
 
-    Raises OSError where the file cannot be written, ValueError or TypeError for values that no file can hold.
+    Raises OSError where the file cannot be written, ValueError or TypeError for what no file can hold.
     """
     items = metadata.values if isinstance(metadata, Metadata) else metadata
     values = {key: infer_value(value) for key, value in items.items()}
@@ -142,7 +142,7 @@ def _pack_value(value: MetadataValue) -> bytes:
     start = struct.pack("<IQ", value.element_type, len(value.value))
     if value.element_type is ValueType.STRING:
         return start + b"".join(_pack_string(item) for item in value.value)
-    return start + value.value.tobytes()
+    return start + bytes(value.value.tobytes())
 
 
 def _pad(file: BinaryIO, alignment: int) -> None:
@@ -151,6 +151,6 @@ def _pad(file: BinaryIO, alignment: int) -> None:
 
 def _write_data(file: BinaryIO, tensor: Tensor) -> None:
     if tensor.is_contiguous:
-        file.write(tensor.data[tensor.offset : tensor.offset + tensor.nbytes])
+        file.write(tensor.data[tensor.offset : tensor.offset + tensor.nbytes].data)
     else:
-        file.write(np.ascontiguousarray(tensor.as_bytes()))
+        file.write(np.ascontiguousarray(tensor.as_bytes()).data)
