@@ -10,6 +10,8 @@ from engine.errors import ModelFileError
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float32]
 
+_LEAST_STEP = np.float32(3e-39)
+
 
 def half_bytes(values: Floats) -> Bytes:
     """Little-endian half-precision floats: [..., n] to uint8[..., 2n].
@@ -33,3 +35,9 @@ def pack_nibbles(quants: Bytes) -> Bytes:
 def pack_fifth_bits(quants: Bytes) -> Bytes:
     """Bit 4 of 32 numbers, that of number i as bit i: uint8[..., 32] to uint8[..., 4]."""
     return np.packbits(quants >> 4 & 1, axis=-1, bitorder="little")
+
+
+def inverse(step: Floats) -> Floats:
+    """1 / step, and 0 for a step so small that its inverse is no finite float32."""
+    result: Floats = np.divide(1, step, out=np.zeros_like(step), where=np.abs(step) > _LEAST_STEP)
+    return result

@@ -7,14 +7,13 @@ The plain types round exactly as the formats' reference implementation does; the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from engine.errors import ModelFileError, UnsupportedModelError
 from engine.gguf.tensor_types import TENSOR_TYPES
-from engine.quantisation.packing import Bytes, Floats, half_bytes, pack_fifth_bits, pack_nibbles
+from engine.quantisation.packing import Bytes, Floats, half_bytes, inverse, pack_fifth_bits, pack_nibbles
 from engine.quantisation.quantise_k import quantise_q4_k, quantise_q5_k, quantise_q6_k
 from engine.tensor import Tensor
 
@@ -69,7 +68,7 @@ def _bf16(blocks: Floats) -> Bytes:
 def _q8_0(blocks: Floats) -> Bytes:
     """Step: largest magnitude / 127.  Halves are rounded away from zero."""
     step = np.abs(blocks).max(axis=1, keepdims=True) / np.float32(127)
-    scaled = blocks * _inverse(step)
+    scaled = blocks * inverse(step)
     quants = np.trunc(scaled + np.copysign(np.float32(0.5), scaled)).astype(np.int8)
     return np.concatenate([half_bytes(step), quants.view(np.uint8)], axis=1)
 
@@ -81,7 +80,9 @@ def _q4_0(blocks: Floats) -> Bytes:
 
 def _q5_0(blocks: Floats) -> Bytes:
     step, quants = _signed(blocks, 16)
-    return np.concatenate([half_bytes(step), pack_fifth_bits(quants), pack_nibbles(quants & 15)], axis=1)
+    return np.concatenate(
+        [half_bytes(step), pack_fifth_bits(quants), pack_nibbles(quants & np.uint8(15))], axis=1
+    )
 
 
 def _q4_1(blocks: Floats) -> Bytes:
@@ -92,7 +93,9 @@ def _q4_1(blocks: Floats) -> Bytes:
 def _q5_1(blocks: Floats) -> Bytes:
     step, minimum, quants = _with_minimum(blocks, 31)
     fifth = pack_fifth_bits(quants)
-    return np.concatenate([half_bytes(step), half_bytes(minimum), fifth, pack_nibbles(quants & 15)], axis=1)
+    return np.concatenate(
+        [half_bytes(step), half_bytes(minimum), fifth, pack_nibbles(quants & np.uint8(15))], axis=1
+    )
 
 
 def _signed(blocks: Floats, zero: int) -> tuple[Floats, Bytes]:
@@ -102,7 +105,7 @@ def _signed(blocks: Floats, zero: int) -> tuple[Floats, Bytes]:
     """
     largest = np.take_along_axis(blocks, np.abs(blocks).argmax(axis=1)[:, None], axis=1)
     step = largest / np.float32(-zero)
-    scaled = blocks.astype(np.float64) * _inverse(step) + (zero + 0.5)
+    scaled = blocks.astype(np.float64) * inverse(step).astype(np.float64) + (zero + 0.5)
     return step, np.trunc(scaled.astype(np.float32)).clip(0, 2 * zero - 1).astype(np.uint8)
 
 
@@ -110,13 +113,8 @@ def _with_minimum(blocks: Floats, most: int) -> tuple[Floats, Floats, Bytes]:
     """Steps, minimums and quants 0 to most, spread from the least to the greatest weight."""
     minimum = blocks.min(axis=1, keepdims=True)
     step = (blocks.max(axis=1, keepdims=True) - minimum) / np.float32(most)
-    quants = np.trunc((blocks - minimum) * _inverse(step) + np.float32(0.5))
+    quants = np.trunc((blocks - minimum) * inverse(step) + np.float32(0.5))
     return step, minimum, quants.clip(0, most).astype(np.uint8)
-
-
-def _inverse(step: NDArray[Any]) -> NDArray[Any]:
-    """1 / step, and 0 for 0."""
-    return np.divide(1, step, out=np.zeros_like(step), where=step != 0)
 
 
 QUANTISERS: dict[str, Callable[[Floats], Bytes]] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.quantisation.packing import Bytes, Floats, half_bytes, pack_nibbles
+from engine.quantisation.packing import Bytes, Floats, half_bytes, inverse, pack_nibbles
 
 
 def quantise_q4_k(blocks: Floats) -> Bytes:
@@ -22,7 +22,7 @@ def quantise_q5_k(blocks: Floats) -> Bytes:
     header, quants = _with_minimums(blocks, 31)
     # Bit s of byte i is the fifth bit of element i of sub-block s.
     fifth = np.packbits(quants >> 4, axis=1, bitorder="little").reshape(len(blocks), 32)
-    return np.concatenate([header, fifth, _pack_pairs(quants & 15)], axis=1)
+    return np.concatenate([header, fifth, _pack_pairs(quants & np.uint8(15))], axis=1)
 
 
 def quantise_q6_k(blocks: Floats) -> Bytes:
@@ -32,9 +32,9 @@ def quantise_q6_k(blocks: Floats) -> Bytes:
     steps = np.take_along_axis(parts, position, axis=2)[..., 0] / np.float32(-32)
     d = half_bytes(np.abs(steps).max(axis=1, keepdims=True) / np.float32(127))
     scale = d.view("<f2").astype(np.float32)
-    scales = np.rint(steps * _inverse(scale)).clip(-127, 127)
+    scales = np.rint(steps * inverse(scale)).clip(-127, 127)
     real_steps = (scale * scales)[..., None]
-    quants = (np.rint(parts * _inverse(real_steps)).clip(-32, 31) + 32).astype(np.uint8)
+    quants = (np.rint(parts * inverse(real_steps)).clip(-32, 31) + 32).astype(np.uint8)
     halves = quants.reshape(-1, 2, 4, 32)
     low = pack_nibbles((halves & 15).reshape(-1, 2, 128)).reshape(-1, 128)
     shifts = np.array([0, 2, 4, 6], np.uint8)[:, None]
@@ -53,11 +53,11 @@ def _with_minimums(blocks: Floats, most: int) -> tuple[Bytes, Bytes]:
     d = half_bytes(steps.max(axis=1, keepdims=True) / np.float32(63))
     dmin = half_bytes(minimums.max(axis=1, keepdims=True) / np.float32(63))
     scale, minimum_scale = (raw.view("<f2").astype(np.float32) for raw in (d, dmin))
-    packed_steps = np.rint(steps * _inverse(scale)).clip(0, 63).astype(np.uint8)
-    packed_minimums = np.rint(minimums * _inverse(minimum_scale)).clip(0, 63).astype(np.uint8)
+    packed_steps = np.rint(steps * inverse(scale)).clip(0, 63).astype(np.uint8)
+    packed_minimums = np.rint(minimums * inverse(minimum_scale)).clip(0, 63).astype(np.uint8)
     real_steps = (scale * packed_steps)[..., None]
     real_minimums = (minimum_scale * packed_minimums)[..., None]
-    quants = np.rint((parts + real_minimums) * _inverse(real_steps)).clip(0, most).astype(np.uint8)
+    quants = np.rint((parts + real_minimums) * inverse(real_steps)).clip(0, most).astype(np.uint8)
     return np.concatenate([d, dmin, _pack_scales(packed_steps, packed_minimums)], axis=1), quants
 
 
@@ -72,9 +72,3 @@ def _pack_scales(scales: Bytes, minimums: Bytes) -> Bytes:
 def _pack_pairs(quants: Bytes) -> Bytes:
     """Numbers below 16 of sub-blocks, two of them sharing 32 bytes: uint8[n, 8, 32] to uint8[n, 128]."""
     return pack_nibbles(quants.reshape(-1, 4, 64)).reshape(-1, 128)
-
-
-def _inverse(step: Floats) -> Floats:
-    """1 / step, and 0 where that is no finite number."""
-    result = np.divide(np.float32(1), step, out=np.zeros_like(step), where=np.abs(step) > 1e-37)
-    return result
