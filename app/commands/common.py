@@ -1,0 +1,128 @@
+"""What several commands share: the model argument, settings from options, loading with progress, JSON."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from app import paths
+from app.errors import ModelNotFoundError
+from app.library.known_models import known_models
+from app.terminal import ProgressLine, tell
+from engine.requests import LoadSettings, SamplingSettings
+
+DEFAULTS = SamplingSettings()
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file", type=Path, metavar="FILE", help="a .gguf model file, or a name such as starter"
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object (docs/commands.md)")
+
+
+def add_loading(parser: argparse.ArgumentParser) -> None:
+    """Options of how a model is loaded."""
+    parser.add_argument("-t", "--threads", type=int, metavar="N", help="compute threads (default: the cores)")
+    parser.add_argument(
+        "-c", "--context", type=int, metavar="N", help="tokens of context (default: as trained, at most 4096)"
+    )
+    parser.add_argument("--backend", default="cpu", metavar="NAME", help="compute backend (default: cpu)")
+
+
+def add_sampling(parser: argparse.ArgumentParser) -> None:
+    """Options of how tokens are drawn, and when to stop."""
+    group = parser.add_argument_group("drawing tokens")
+    add = group.add_argument
+    add("-n", "--max-tokens", type=int, metavar="N", help="longest reply in tokens")
+    add(
+        "--temp",
+        type=float,
+        default=DEFAULTS.temperature,
+        metavar="T",
+        help="0: always the likeliest (default %(default)s)",
+    )
+    add("--top-k", type=int, default=DEFAULTS.top_k, metavar="K", help="0: off (default %(default)s)")
+    add("--top-p", type=float, default=DEFAULTS.top_p, metavar="P", help="1: off (default %(default)s)")
+    add("--min-p", type=float, default=DEFAULTS.min_p, metavar="P", help="0: off (default %(default)s)")
+    add(
+        "--repeat-penalty",
+        type=float,
+        default=DEFAULTS.repetition_penalty,
+        metavar="R",
+        help="1: off (default %(default)s)",
+    )
+    add(
+        "--repeat-window",
+        type=int,
+        default=DEFAULTS.repetition_window,
+        metavar="N",
+        help="tokens it looks back (default %(default)s)",
+    )
+    add("--seed", type=int, metavar="S", help="the same seed gives the same text")
+    add("--stop", action="append", default=[], metavar="TEXT", help="end at this text; may be given again")
+
+
+def load_settings(options: argparse.Namespace) -> LoadSettings:
+    """Raises `SettingsError`."""
+    return LoadSettings(options.context, options.threads, options.backend)
+
+
+def sampling_settings(options: argparse.Namespace) -> SamplingSettings:
+    """Raises `SettingsError`."""
+    return SamplingSettings(
+        temperature=options.temp,
+        top_k=options.top_k,
+        top_p=options.top_p,
+        min_p=options.min_p,
+        repetition_penalty=options.repeat_penalty,
+        repetition_window=options.repeat_window,
+        seed=options.seed,
+    )
+
+
+def model_path(given: Path) -> Path:
+    """The file given, or the file of the known model of that name.  Raises `ModelNotFoundError`."""
+    if given.exists():
+        return given
+    for model in known_models():
+        if str(given) == model.name:
+            path = paths.models_folder() / model.file_name
+            if path.is_file():
+                return path
+            raise ModelNotFoundError(
+                f"The model {model.name} is not on this disk yet.", f"`causerie get {model.name}` fetches it."
+            )
+    return given  # the reader says best what is wrong with it
+
+
+@contextlib.contextmanager
+def loaded_model(options: argparse.Namespace) -> Iterator[Any]:
+    """The model of the options, loaded with a progress line and closed afterwards.
+
+    Raises what `load_model` raises, `OutOfMemoryError` before anything is allocated.
+    """
+    from engine.model import load_model
+
+    path = model_path(options.file)
+    with ProgressLine() as line:
+        model = load_model(
+            path, load_settings(options), lambda share: line.show(f"loading {path.name}: {share:.0%}")
+        )
+    try:
+        for notice in model.notices:
+            tell(f"note: {notice}")
+        yield model
+    finally:
+        model.close()
+
+
+def print_json(content: dict[str, Any]) -> None:
+    print(json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False))
