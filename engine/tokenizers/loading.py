@@ -1,0 +1,79 @@
+"""From the metadata of a model file to its tokenizer."""
+
+from __future__ import annotations
+
+from engine.errors import TokenizerError, UnsupportedModelError
+from engine.gguf.metadata import Metadata
+from engine.tokenizers.byte_pair import BytePairTokenizer
+from engine.tokenizers.pretokenize import FALLBACK, PRE_TOKENIZERS
+from engine.tokenizers.sentence_piece import SentencePieceTokenizer
+from engine.tokenizers.tokenizer import Tokenizer
+from engine.tokenizers.vocabulary import Vocabulary, read_vocabulary
+
+_PREFIX = "tokenizer.ggml."
+
+
+def load_tokenizer(metadata: Metadata) -> Tokenizer:
+    """The tokenizer of a model file.
+
+    Raises TokenizerError (vocabulary missing, incomplete or contradictory), UnsupportedModelError (a kind that is
+    not built here, by name) and ModelFileError (values of a wrong type).
+    """
+    key = _PREFIX + "model"
+    if key not in metadata:
+        raise TokenizerError(f"{metadata.file_name}: the file names no tokenizer ({key} is missing).")
+    model = metadata.get_string(key)
+    if model == "gpt2":
+        return _load_byte_pair(metadata, read_vocabulary(metadata))
+    if model == "llama":
+        return _load_sentence_piece(metadata, read_vocabulary(metadata))
+    raise UnsupportedModelError(
+        f"{metadata.file_name}: the tokenizer kind {model!r} is not supported.",
+        "Choose a model with a byte-level or SentencePiece vocabulary (gpt2 or llama).",
+    )
+
+
+def _load_byte_pair(metadata: Metadata, vocabulary: Vocabulary) -> BytePairTokenizer:
+    pre = metadata.get_string(_PREFIX + "pre", "")
+    warnings = []
+    if pre not in PRE_TOKENIZERS:
+        problem = (
+            f"The rule {pre!r} for splitting text is not known"
+            if pre
+            else "The file does not say how to split text"
+        )
+        warnings.append(
+            f"Tokenizer type unknown, quality may suffer: {problem}, so that of {FALLBACK} is used."
+        )
+    rule = PRE_TOKENIZERS.get(pre, PRE_TOKENIZERS[FALLBACK])
+    key = _PREFIX + "merges"
+    if key not in metadata:
+        raise TokenizerError(
+            f"{metadata.file_name}: the byte-pair vocabulary has no merges ({key} is missing)."
+        )
+    merges = [raw.decode("utf-8", "surrogateescape") for raw in metadata.get_byte_strings(key)]
+    return BytePairTokenizer(
+        vocabulary,
+        merges,
+        rule,
+        pre=pre,
+        add_bos=metadata.get_bool(_PREFIX + "add_bos_token", rule.add_bos),
+        add_eos=metadata.get_bool(_PREFIX + "add_eos_token", False),
+        warnings=warnings,
+    )
+
+
+def _load_sentence_piece(metadata: Metadata, vocabulary: Vocabulary) -> SentencePieceTokenizer:
+    key = _PREFIX + "scores"
+    if key not in metadata:
+        raise TokenizerError(
+            f"{metadata.file_name}: the SentencePiece vocabulary has no scores ({key} is missing)."
+        )
+    return SentencePieceTokenizer(
+        vocabulary,
+        metadata.get_floats(key),
+        pre=metadata.get_string(_PREFIX + "pre", ""),
+        add_bos=metadata.get_bool(_PREFIX + "add_bos_token", True),
+        add_eos=metadata.get_bool(_PREFIX + "add_eos_token", False),
+        add_space_prefix=metadata.get_bool(_PREFIX + "add_space_prefix", True),
+    )

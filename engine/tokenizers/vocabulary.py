@@ -1,0 +1,160 @@
+"""The vocabulary of a model file: texts, kinds and special ids, read from the metadata and checked.
+
+Keys and kind numbers are those of the public GGUF specification (``tokenizer.ggml.*``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from engine.errors import TokenizerError
+from engine.gguf.metadata import Metadata
+
+
+class TokenKind(IntEnum):
+    """What a token is for, as the file numbers it."""
+
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+    BYTE = 6
+
+
+END_OF_GENERATION_TEXTS = frozenset(
+    {
+        "</s>",
+        "<eos>",
+        "<end_of_turn>",
+        "<end_of_utterance>",
+        "<|endoftext|>",
+        "<|end_of_text|>",
+        "<|im_end|>",
+        "<|end|>",
+        "<|eot_id|>",
+        "<|eom_id|>",
+        "<|eot|>",
+        "<EOT>",
+        "<|end_of_turn|>",
+        "<|return|>",
+        "<｜end▁of▁sentence｜>",
+    }
+)
+"""Texts by which model makers end a turn or a text; files often name only one of them as a key."""
+
+_END_KEYS = ("eos", "eot", "eom")
+_PREFIX = "tokenizer.ggml."
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """texts[id] and kinds[id] of every token, and the ids with a special meaning (None: not in the file).
+
+    Bytes of a text that are no UTF-8 are kept as lone surrogates (`surrogateescape`), which no clean input holds.
+    eog_ids: every id that ends a reply.  warnings: whole sentences for a person.
+    """
+
+    texts: list[str]
+    kinds: list[TokenKind]
+    bos_id: int | None
+    eos_id: int | None
+    unk_id: int | None
+    pad_id: int | None
+    eog_ids: frozenset[int]
+    template: str
+    warnings: tuple[str, ...]
+
+    @property
+    def n_tokens(self) -> int:
+        return len(self.texts)
+
+    def ids_of_kind(self, *kinds: TokenKind) -> list[int]:
+        wanted = frozenset(kinds)
+        return [token for token, kind in enumerate(self.kinds) if kind in wanted]
+
+
+def read_vocabulary(metadata: Metadata) -> Vocabulary:
+    """Read and check the vocabulary.
+
+    Raises TokenizerError (no tokens, kinds of another count, unknown kind) and ModelFileError (wrong value types,
+    special ids outside of the vocabulary).
+    """
+    key = _PREFIX + "tokens"
+    if key not in metadata:
+        raise TokenizerError(f"{metadata.file_name}: the file holds no vocabulary ({key} is missing).")
+    texts = [raw.decode("utf-8", "surrogateescape") for raw in metadata.get_byte_strings(key)]
+    if not texts:
+        raise TokenizerError(f"{metadata.file_name}: the vocabulary is empty.")
+    kinds = _read_kinds(metadata, len(texts))
+
+    special = {name: _special_id(metadata, name, len(texts)) for name in ("bos", *_END_KEYS)}
+    template_key = "tokenizer.chat_template"
+    template = metadata.get_string(template_key) if template_key in metadata else ""
+    keyed = {token for name in _END_KEYS if (token := special[name]) is not None}
+    eog_ids, warnings = _end_of_generation(texts, kinds, keyed, template)
+    return Vocabulary(
+        texts=texts,
+        kinds=kinds,
+        bos_id=special["bos"],
+        eos_id=special["eos"],
+        unk_id=_special_id(metadata, "unknown", len(texts)),
+        pad_id=_special_id(metadata, "padding", len(texts)),
+        eog_ids=eog_ids,
+        template=template,
+        warnings=warnings,
+    )
+
+
+def _read_kinds(metadata: Metadata, n_tokens: int) -> list[TokenKind]:
+    key = _PREFIX + "token_type"
+    if key not in metadata:
+        return [TokenKind.NORMAL] * n_tokens
+    numbers = metadata.get_ints(key)
+    if len(numbers) != n_tokens:
+        raise TokenizerError(f"{metadata.file_name}: {key} has {len(numbers)} entries for {n_tokens} tokens.")
+    # Some writers leave 0 ("undefined") for ordinary tokens.
+    kind_of: dict[int, TokenKind] = {0: TokenKind.NORMAL} | {int(kind): kind for kind in TokenKind}
+    try:
+        return [kind_of[number] for number in numbers.tolist()]
+    except KeyError as error:
+        raise TokenizerError(
+            f"{metadata.file_name}: {key} holds {error}, which is no kind of token."
+        ) from None
+
+
+def _special_id(metadata: Metadata, name: str, n_tokens: int) -> int | None:
+    key = f"{_PREFIX}{name}_token_id"
+    if key not in metadata:
+        return None
+    token = metadata.get_int(key)
+    # Writers put -1 or 2**32 - 1 where there is no such token.
+    if token in (-1, 2**32 - 1):
+        return None
+    return metadata.get_int(key, minimum=0, maximum=n_tokens - 1)
+
+
+def _end_of_generation(
+    texts: list[str], kinds: list[TokenKind], keyed: set[int], template: str
+) -> tuple[frozenset[int], tuple[str, ...]]:
+    """The ids named by keys, and known texts: of a special kind always, of a normal kind if the template uses them.
+
+    The last rule serves files converted wrongly; without the template's word a chat that merely quotes such a
+    text would end.
+    """
+    found = set(keyed)
+    warnings: list[str] = []
+    for token, text in enumerate(texts):
+        if text not in END_OF_GENERATION_TEXTS or token in found:
+            continue
+        if kinds[token] in (TokenKind.CONTROL, TokenKind.USER_DEFINED):
+            # Gemma 3 lists </s> among its HTML tags: a user-defined text counts only where nothing better is named.
+            if kinds[token] is TokenKind.CONTROL or not keyed or text in template:
+                found.add(token)
+        elif kinds[token] is TokenKind.NORMAL and text in template:
+            found.add(token)
+            warnings.append(
+                f"{text} is stored as ordinary text in this file; it is taken as the end of a reply."
+            )
+    return frozenset(found), tuple(warnings)
