@@ -208,14 +208,16 @@ class FakeWeights(LoadedWeights):
     def __init__(self, nbytes: int, behaviour: FakeBehaviour) -> None:
         self.nbytes = nbytes
         self._behaviour = behaviour
+        self._closed = False
 
     def new_context(self, spec: CacheSpec) -> Context:
-        if not spec.layers:
-            raise ValueError("a context needs at least one layer")
+        if self._closed:
+            raise ValueError("these weights were closed")
         _check_memory(self._behaviour, self.nbytes + _cache_bytes(spec))
         return FakeContext(spec, self._behaviour)
 
     def close(self) -> None:
+        self._closed = True
         self.nbytes = 0
 
 
