@@ -1,0 +1,95 @@
+"""The cpu backend: what it can do, what it needs, and its weights."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from engine.backends.cpu.context import CpuContext
+from engine.backends.cpu.kv_cache import cache_bytes
+from engine.backends.cpu.program import scratch_bytes
+from engine.backends.cpu.rope_table import table_bytes
+from engine.backends.cpu.weights import PackedWeights, pack_weights, packed_bytes
+from engine.backends.interface import (
+    Backend,
+    CacheSpec,
+    Capabilities,
+    LoadedWeights,
+    MemoryEstimate,
+    Probe,
+    Progress,
+)
+from engine.errors import CauserieError, OutOfMemoryError
+from engine.gguf.tensor_types import SUPPORTED_TYPES
+from engine.graph.operations import OPERATIONS
+from engine.graph.plan import Plan
+from engine.kernels.loader import load_kernels
+from engine.memory import free_memory, readable_bytes, usable_cores
+from engine.tensor import Tensor
+
+log = logging.getLogger(__name__)
+
+
+class CpuBackend(Backend):
+    """Computes on this machine's processor, with one thread per physical core by default."""
+
+    name = "cpu"
+
+    def __init__(self, threads: int | None = None) -> None:
+        super().__init__(threads or usable_cores())
+
+    @classmethod
+    def probe(cls) -> Probe:
+        try:
+            level = load_kernels().level
+        except CauserieError as error:
+            return Probe(False, str(error), "", free_memory())
+        except Exception as error:  # a probe never raises, whatever a broken installation does
+            log.exception("the cpu backend could not be probed")
+            return Probe(False, f"The kernels cannot be loaded: {error}.", "", free_memory())
+        return Probe(True, "", f"CPU ({level}, {usable_cores()} cores)", free_memory())
+
+    def capabilities(self) -> Capabilities:
+        return Capabilities(frozenset(SUPPORTED_TYPES), frozenset(OPERATIONS))
+
+    def estimate_memory(self, weights: Mapping[str, Tensor], spec: CacheSpec, plan: Plan) -> MemoryEstimate:
+        ropes = {
+            (node.attributes["base"], node.attributes["scale"], int(node.attributes["n_dims"]), node.weights)
+            for node in (step.node for step in plan.steps)
+            if node.operation == "rope"
+        }
+        tables = sum(table_bytes(spec.context_size, n_dims) for _, _, n_dims, _ in ropes)
+        return MemoryEstimate(
+            weights=sum(packed_bytes(tensor) for tensor in weights.values()),
+            kv_cache=cache_bytes(spec),
+            arena=plan.arena_bytes + scratch_bytes(plan, weights) + tables,
+        )
+
+    def load_weights(self, weights: Mapping[str, Tensor], progress: Progress) -> LoadedWeights:
+        return CpuWeights(pack_weights(weights, self.threads or 1, progress), self.threads or 1)
+
+    def close(self) -> None:
+        """Nothing to free: the weights and contexts hold all the memory."""
+
+
+class CpuWeights(LoadedWeights):
+    """Weights re-laid for the kernels."""
+
+    def __init__(self, packed: PackedWeights, threads: int) -> None:
+        self._packed: PackedWeights | None = packed
+        self._threads = threads
+        self.nbytes = packed.nbytes
+
+    def new_context(self, spec: CacheSpec) -> CpuContext:
+        if self._packed is None:
+            raise ValueError("these weights were closed")
+        needed, free = cache_bytes(spec), free_memory()
+        if needed > free:
+            raise OutOfMemoryError(
+                f"A context of {spec.context_size:,} tokens needs {readable_bytes(needed)} for its KV cache; "
+                f"{readable_bytes(free)} are free."
+            )
+        return CpuContext(self._packed, spec, self._threads)
+
+    def close(self) -> None:
+        self._packed = None

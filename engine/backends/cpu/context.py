@@ -1,0 +1,115 @@
+"""A context of the cpu backend: KV cache, arena, and plans bound to them.
+
+Binding a plan checks every shape once and leaves a list of calls without arguments, so that writing a token
+costs a loop over that list.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.backends.cpu.kv_cache import KVCache
+from engine.backends.cpu.program import Program, bind_program
+from engine.backends.cpu.rope_table import rope_table
+from engine.backends.cpu.weights import PackedWeights
+from engine.backends.interface import Batch, CacheSpec, Context
+from engine.graph.operations import Node
+from engine.graph.plan import ALIGNMENT, Plan
+
+PROGRAMS_KEPT = 16
+"""Bound plans of different batch shapes: as many as a model keeps plans."""
+
+RopeTable = tuple[NDArray[np.float32], NDArray[np.float32]]
+
+
+class CpuContext(Context):
+    """See `Context`; not for two threads at once."""
+
+    def __init__(self, weights: PackedWeights, spec: CacheSpec, threads: int) -> None:
+        self.weights = weights
+        self.threads = threads
+        self.spec = spec
+        self.cache = KVCache(spec)
+        self._closed = False
+        self._arena = np.empty(0, np.uint8)
+        self._scratch = np.empty(0, np.float32)
+        self._programs: OrderedDict[Plan, Program] = OrderedDict()
+        self._rope_tables: dict[tuple[object, ...], RopeTable] = {}
+
+    def run(self, plan: Plan, batch: Batch) -> NDArray[np.float32]:
+        if self._closed:
+            raise ValueError("this context was closed")
+        lengths = self._lengths_after(plan, batch)
+        program = self._programs.get(plan)
+        if program is None:
+            program = self._programs[plan] = bind_program(plan, self)
+            if len(self._programs) > PROGRAMS_KEPT:
+                self._programs.popitem(last=False)
+        self._programs.move_to_end(plan)
+        program.run(batch)
+        for sequence, length in lengths.items():
+            self.cache.advance(sequence, length)
+        return program.result
+
+    def _lengths_after(self, plan: Plan, batch: Batch) -> dict[int, int]:
+        """Length of each sequence of the batch once it has run.  Raises ValueError where it does not fit."""
+        n = plan.n_tokens
+        if n > self.spec.max_batch:
+            raise ValueError(f"{n} tokens at once; this context was made for {self.spec.max_batch}")
+        if len(batch.positions) != n or len(batch.sequences) != n or len(batch.outputs) != plan.n_outputs:
+            raise ValueError(f"the batch does not fit a plan of {n} tokens and {plan.n_outputs} outputs")
+        outputs = batch.outputs.tolist()
+        if outputs and not (0 <= outputs[0] and outputs[-1] < n):
+            raise ValueError(f"outputs {outputs} lie outside the batch of {n} tokens")
+        lengths: dict[int, int] = {}
+        for sequence, position in zip(batch.sequences.tolist(), batch.positions.tolist(), strict=True):
+            if not 0 <= sequence < self.spec.n_sequences:
+                raise ValueError(f"sequence {sequence}; this context has {self.spec.n_sequences}")
+            expected = lengths.get(sequence, self.cache.lengths[sequence])
+            if position != expected:
+                raise ValueError(f"position {position} of sequence {sequence}; the next one is {expected}")
+            if position >= self.spec.context_size:
+                raise ValueError(f"position {position} lies outside the context of {self.spec.context_size}")
+            lengths[sequence] = position + 1
+        return lengths
+
+    def arena(self, nbytes: int) -> NDArray[np.uint8]:
+        """At least nbytes, 64-byte aligned.  Plans share it: only one runs at a time."""
+        if self._arena.nbytes < nbytes:
+            self._programs.clear()
+            raw = np.empty(nbytes + ALIGNMENT, np.uint8)
+            start = -raw.ctypes.data % ALIGNMENT
+            self._arena = raw[start : start + nbytes]
+        return self._arena
+
+    def scratch(self, n_floats: int) -> NDArray[np.float32]:
+        """At least n_floats numbers of working memory for one kernel call."""
+        if self._scratch.size < n_floats:
+            self._programs.clear()
+            self._scratch = np.empty(n_floats, np.float32)
+        return self._scratch
+
+    def rope_table(self, node: Node) -> RopeTable:
+        """The table for a rope node, made once per base, scale, size and factors."""
+        at = node.attributes
+        key = (at["base"], at["scale"], at["n_dims"], node.weights)
+        if key not in self._rope_tables:
+            factors = self.weights.vectors[node.weights[0]] if node.weights else None
+            self._rope_tables[key] = rope_table(
+                self.spec.context_size, int(at["n_dims"]), float(at["base"]), float(at["scale"]), factors
+            )
+        return self._rope_tables[key]
+
+    def truncate(self, sequence: int, length: int) -> int:
+        return self.cache.truncate(sequence, length)
+
+    def close(self) -> None:
+        self._closed = True
+        self._programs.clear()
+        self._rope_tables.clear()
+        self.cache.layers.clear()
+        self._arena = np.empty(0, np.uint8)
+        self._scratch = np.empty(0, np.float32)

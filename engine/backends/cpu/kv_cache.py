@@ -1,0 +1,102 @@
+"""The KV cache of the cpu backend: per layer a ring over positions, in half precision, allocated once.
+
+Position p of a sequence lies in slot p % capacity.  Keys are stored in tiles of 64 positions with the
+positions as the fast axis, so that the scores of a tile vectorise without sums across a vector; values are
+stored position by position.
+
+    keys:   uint16[n_sequences, n_kv_heads, capacity / 64, head_size, 64]   (bits of half-precision numbers)
+    values: uint16[n_sequences, n_kv_heads, capacity, head_size]
+
+A layer that sees everything has room for the whole context.  A sliding-window layer has room for its window
+and one batch, since a batch is stored before its first query looks back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.backends.interface import CacheSpec, LayerCache
+from engine.errors import OutOfMemoryError
+
+TILE = 64
+HALF_BYTES = 2
+
+
+def capacity_of(layer: LayerCache, spec: CacheSpec) -> int:
+    """Slots of a layer's ring, a multiple of 64."""
+    needed = spec.context_size
+    if layer.window:
+        needed = min(needed, layer.window + spec.max_batch)
+    return -(-needed // TILE) * TILE
+
+
+def cache_bytes(spec: CacheSpec) -> int:
+    """Bytes of keys and values of all layers and sequences, without allocating them."""
+    return sum(
+        2 * HALF_BYTES * spec.n_sequences * layer.n_kv_heads * capacity_of(layer, spec) * layer.head_size
+        for layer in spec.layers
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerStore:
+    """Keys and values of one layer, shaped as in the module's docstring."""
+
+    keys: NDArray[np.uint16]
+    values: NDArray[np.uint16]
+    capacity: int
+    window: int
+
+
+class KVCache:
+    """The stores of all layers, and how much of each sequence is usable."""
+
+    def __init__(self, spec: CacheSpec) -> None:
+        self.spec = spec
+        try:
+            self.layers = {layer.layer: self._allocate(layer) for layer in spec.layers}
+        except (MemoryError, ValueError) as error:
+            raise OutOfMemoryError(
+                f"A KV cache of {cache_bytes(spec):,} bytes for {spec.context_size:,} tokens does not fit."
+            ) from error
+        self.lengths = [0] * spec.n_sequences
+        self._written = [0] * spec.n_sequences
+
+    def _allocate(self, layer: LayerCache) -> LayerStore:
+        n, heads, size = self.spec.n_sequences, layer.n_kv_heads, layer.head_size
+        capacity = capacity_of(layer, self.spec)
+        return LayerStore(
+            keys=np.zeros((n, heads, capacity // TILE, size, TILE), np.uint16),
+            values=np.zeros((n, heads, capacity, size), np.uint16),
+            capacity=capacity,
+            window=layer.window,
+        )
+
+    @property
+    def nbytes(self) -> int:
+        return sum(store.keys.nbytes + store.values.nbytes for store in self.layers.values())
+
+    def advance(self, sequence: int, length: int) -> None:
+        """Positions below length are now stored."""
+        self.lengths[sequence] = length
+        self._written[sequence] = max(self._written[sequence], length)
+
+    def truncate(self, sequence: int, length: int) -> int:
+        """Forgets positions >= length; see `Context.truncate`.
+
+        The next query, at position ``length``, looks back to length - window + 1; that slot must not have been
+        overwritten by the position one capacity later.
+        """
+        length = max(0, min(length, self.lengths[sequence]))
+        for store in self.layers.values():
+            oldest = max(0, length - store.window + 1) if store.window else 0
+            if oldest + store.capacity < self._written[sequence]:
+                length = 0
+                break
+        self.lengths[sequence] = length
+        if length == 0:
+            self._written[sequence] = 0
+        return length
