@@ -1,0 +1,69 @@
+"""Talks with a model through its chat template: one reply with -m, else a conversation."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+
+from app.commands.common import (
+    add_json,
+    add_loading,
+    add_model,
+    add_sampling,
+    loaded_model,
+    print_json,
+    sampling_settings,
+)
+from app.commands.conversation import Conversation
+from app.commands.reply import StopOnCtrlC, show_reply, timings_json
+from engine.errors import SettingsError, TemplateError
+from engine.generation import chat
+from engine.requests import ChatRequest, Message
+from engine.session import Session
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_model(parser)
+    parser.add_argument("-m", "--message", metavar="TEXT", help="print the reply to TEXT alone, and leave")
+    parser.add_argument(
+        "-s", "--system", metavar="TEXT", help="what the model is told before the conversation"
+    )
+    add_sampling(parser)
+    add_loading(parser)
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.json and options.message is None:
+        raise SettingsError("--json needs a message.", "Give it with -m TEXT.")
+    sampling = sampling_settings(options)
+    with loaded_model(options) as model:
+        if model.template is None:
+            raise TemplateError(
+                f"{model.path.name} has no chat template, so it cannot chat.",
+                "Choose an instruct model, or use `causerie complete` with a raw prompt.",
+            )
+        with contextlib.closing(Session(model)) as session:
+            conversation = Conversation(
+                session, sampling, options.system, options.max_tokens, tuple(options.stop)
+            )
+            if options.message is None:
+                return conversation.hold()
+            return _reply_once(conversation, options)
+
+
+def _reply_once(conversation: Conversation, options: argparse.Namespace) -> int:
+    messages = (*conversation.messages, Message("user", options.message))
+    request = ChatRequest(messages, conversation.sampling, options.max_tokens, tuple(options.stop))
+    with StopOnCtrlC() as ctrl_c:
+        finished = show_reply(chat(conversation.session, request, ctrl_c.should_stop), not options.json)
+    if options.json:
+        print_json(
+            {
+                "text": finished.text,
+                "ids": list(finished.ids),
+                "finish_reason": finished.reason,
+                "timings": timings_json(finished.timings),
+            }
+        )
+    return 130 if finished.reason == "cancelled" else 0
