@@ -150,6 +150,10 @@ class PromptProgress:
     reused: int
 
 
+NO_TOKEN = -1
+"""Token of a piece that only gives out held-back text, before an error ends the reply."""
+
+
 @dataclass(frozen=True, slots=True)
 class TextPiece:
     """One generated token: the whole characters it completed (may be "") and its log-probability."""

@@ -1,0 +1,153 @@
+"""The main path of the engine: read the prompt, then sample, show and evaluate one token after the other.
+
+`generate` and `chat` are Python generators of the records in `engine.requests`; the consumer sets the pace,
+and may stop by should_stop(), which is asked before each token and each chunk of the prompt.
+
+The last token of a reply is never evaluated: nobody needs the logits after it.  So a prompt that fills the
+context still gets a reply of one token, and a reply has at most context_size - prompt + 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from time import perf_counter
+
+from engine.prompt import fitting_prompt
+from engine.requests import (
+    NO_TOKEN,
+    ChatRequest,
+    CompletionRequest,
+    ContextTrimmed,
+    Finished,
+    FinishReason,
+    GenerationRecord,
+    TextPiece,
+    Timings,
+)
+from engine.sampling import Sampler
+from engine.session import Session
+from engine.stop_strings import StopStrings
+from engine.tokenizers import StreamingDetokenizer, Tokenizer
+
+ShouldStop = Callable[[], bool]
+
+
+def chat(session: Session, request: ChatRequest, should_stop: ShouldStop) -> Iterator[GenerationRecord]:
+    """The reply to a conversation; yields `ContextTrimmed` first where old turns had to be left out.
+
+    Raises `TemplateError`, `ContextOverflowError`, and what `generate` raises.
+    """
+    prompt = fitting_prompt(session.model, request.messages, request.max_tokens)
+    if prompt.dropped_messages:
+        yield ContextTrimmed(prompt.dropped_messages)
+    completion = CompletionRequest(prompt.ids, request.sampling, request.max_tokens, request.stop)
+    yield from generate(session, completion, should_stop)
+
+
+def generate(
+    session: Session, request: CompletionRequest, should_stop: ShouldStop
+) -> Iterator[GenerationRecord]:
+    """A continuation of prompt ids: PromptProgress+, TextPiece*, Finished.
+
+    Raises `ContextOverflowError`, `SettingsError`, `InvalidNumbersError`, `BackendError`.  When it fails in
+    the middle of a reply, text still held back is yielded first, as a piece with the token `NO_TOKEN`.
+    """
+    tokenizer = session.model.tokenizer
+    # Rows of an embedding beyond the vocabulary are padding; no text belongs to them.
+    n_vocab = min(session.model.description.n_vocabulary, tokenizer.n_tokens)
+    sampler = Sampler(request.sampling, n_vocab, tokenizer.eog_ids | _line_breaks(tokenizer))
+    reply = _Reply(tokenizer, request.stop)
+
+    started = perf_counter()
+    reused = 0
+    for progress in session.prefill(request.prompt_ids, should_stop):
+        reused = progress.reused
+        yield progress
+    n_read = len(session.tokens) - reused
+    prompt_seconds = perf_counter() - started
+
+    started = perf_counter()
+    reason = _reason_to_end(session, request, reply, should_stop)
+    try:
+        while reason is None:
+            logits = session.decode(reply.ids[-1]) if reply.ids else session.logits
+            assert logits is not None
+            choice = sampler.sample(logits[:n_vocab], session.tokens)
+            if choice.token in tokenizer.eog_ids:
+                reason = "stop"
+                break
+            text = reply.push(choice.token)
+            yield TextPiece(text, choice.token, choice.logprob)
+            reason = _reason_to_end(session, request, reply, should_stop)
+    except Exception:
+        if tail := reply.finish():
+            yield TextPiece(tail, NO_TOKEN, 0.0)
+        raise
+    tail = reply.finish()
+    yield Finished(
+        reason="stop" if reply.stopped else reason,
+        text=reply.text,
+        ids=tuple(reply.ids),
+        tail=tail,
+        timings=Timings(
+            prompt_tokens=n_read,
+            reused_tokens=reused,
+            generated_tokens=len(reply.ids),
+            prompt_seconds=prompt_seconds,
+            generate_seconds=perf_counter() - started,
+            context_used=len(session.tokens),
+        ),
+    )
+
+
+def _reason_to_end(
+    session: Session, request: CompletionRequest, reply: _Reply, should_stop: ShouldStop
+) -> FinishReason | None:
+    """Why no further token follows, or None."""
+    if session.logits is None:
+        return "cancelled"
+    if reply.stopped:
+        return "stop"
+    if request.max_tokens is not None and len(reply.ids) >= request.max_tokens:
+        return "length"
+    if reply.ids and session.is_full:
+        return "context"
+    return "cancelled" if should_stop() else None
+
+
+def _line_breaks(tokenizer: Tokenizer) -> frozenset[int]:
+    ids = tokenizer.encode("\n", parse_special=False)
+    return frozenset(token for token in ids if tokenizer.piece(token) == b"\n")
+
+
+class _Reply:
+    """The ids and the visible text of a reply so far."""
+
+    def __init__(self, tokenizer: Tokenizer, stops: Iterable[str]) -> None:
+        self.ids: list[int] = []
+        self.stopped = False
+        self._parts: list[str] = []
+        self._detokenizer = StreamingDetokenizer(tokenizer, continues_text=True)
+        self._stops = StopStrings(stops)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts)
+
+    def push(self, token: int) -> str:
+        """Takes a token; returns the text that may be shown now."""
+        self.ids.append(token)
+        return self._show(self._detokenizer.push(token))
+
+    def finish(self) -> str:
+        """The text that was held back; a stop string may still be completed by it."""
+        visible = self._show(self._detokenizer.finish())
+        rest = self._stops.flush()
+        self._parts.append(rest)
+        return visible + rest
+
+    def _show(self, text: str) -> str:
+        visible, stopped = self._stops.push(text)
+        self.stopped = self.stopped or stopped
+        self._parts.append(visible)
+        return visible

@@ -1,0 +1,40 @@
+"""A tiny chat model on the fake backend, that recites what a test tells it."""
+
+from engine.backends.fake import FakeBehaviour
+from engine.gguf.reader import GGUFFile
+from engine.requests import SamplingSettings
+from engine.tokenizers import PromptSegment, load_tokenizer
+from tests.helpers.fake_model import FakeModel
+from tests.helpers.tiny_model import END_OF_MESSAGE, write_tiny_model
+
+GREEDY = SamplingSettings(temperature=0, repetition_penalty=1)
+
+
+class PlainTemplate:
+    """Role and content of each message on a line of their own; the same outcome as the tiny model's template."""
+
+    def render(self, messages):
+        segments = []
+        for message in messages:
+            segments.append(PromptSegment(f"<|im_start|>{message.role}\n"))
+            segments.append(PromptSegment(message.content, literal=True))
+            segments.append(PromptSegment("<|im_end|>\n"))
+        return [*segments, PromptSegment("<|im_start|>assistant\n")]
+
+
+def tiny_tokenizer(folder):
+    with GGUFFile.open(write_tiny_model(folder / "vocabulary.gguf")) as file:
+        return load_tokenizer(file.metadata)
+
+
+def chat_model(tokenizer, reply="", *, ends=True, behaviour=None, **model):
+    """A model that answers every prompt with reply, and ends it like a chat model where told so."""
+    behaviour = behaviour or FakeBehaviour()
+    if reply:
+        behaviour.script = script_of(tokenizer, reply, ends=ends)
+    return FakeModel(tokenizer=tokenizer, template=PlainTemplate(), behaviour=behaviour, **model)
+
+
+def script_of(tokenizer, reply, *, ends=True):
+    ids = list(reply) if not isinstance(reply, str) else tokenizer.encode(reply, parse_special=False)
+    return [*ids, END_OF_MESSAGE] if ends else ids
