@@ -1,0 +1,408 @@
+"""Damaged and hostile files: one typed error naming the fault, at once, and without memory."""
+
+from __future__ import annotations
+
+import base64
+import os
+import struct
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.errors import CauserieError, ModelFileError, UnsupportedModelError
+from engine.gguf.reader import GGUFFile
+from engine.quantisation.dequantise import dequantise
+from tests.helpers.raw_gguf import (
+    ARRAY,
+    BOOL,
+    F32,
+    FLOAT32,
+    I8,
+    INT32,
+    Q8_0,
+    STRING,
+    UINT8,
+    UINT32,
+    UINT64,
+    array,
+    entry,
+    gguf,
+    string,
+    tensor,
+    uint32,
+    uint64,
+)
+
+MEMORY_LIMIT = 64 << 20
+TIME_LIMIT = 1.0
+
+
+def refused(folder: Path, content: bytes) -> str:
+    """The title of the error that opening such a file raises."""
+    path = folder / "hostile model.gguf"
+    path.write_bytes(content)
+    tracemalloc.start()
+    started = time.perf_counter()
+    try:
+        with pytest.raises((ModelFileError, UnsupportedModelError)) as caught:
+            GGUFFile.open(path)
+        assert tracemalloc.get_traced_memory()[1] < MEMORY_LIMIT
+    finally:
+        tracemalloc.stop()
+    assert time.perf_counter() - started < TIME_LIMIT
+    title = caught.value.title
+    assert path.name in title and caught.value.advice
+    assert str(folder) not in title
+    return title
+
+
+@pytest.mark.parametrize(
+    ("n_tensors", "n_entries", "what"),
+    [
+        (2**64 - 1, 0, "18446744073709551615 tensors"),
+        (0, 2**64 - 1, "18446744073709551615 metadata keys"),
+        (2**63, 0, "9223372036854775808 tensors"),
+        (0, 10**9, "1000000000 metadata keys"),
+        (2**60 + 1, 1, "1 metadata keys"),
+    ],
+)
+def test_counts_beyond_the_file(tmp_path: Path, n_tensors: int, n_entries: int, what: str) -> None:
+    content = b"GGUF" + struct.pack("<IQQ", 3, n_tensors, n_entries)
+    assert what in refused(tmp_path, content)
+
+
+def test_counts_above_the_limit_of_a_large_file(tmp_path: Path) -> None:
+    path = tmp_path / "sparse.gguf"
+    with path.open("wb") as file:
+        file.write(b"GGUF" + struct.pack("<IQQ", 3, 0, 1 << 30))
+        file.truncate(1 << 34)
+    with pytest.raises(ModelFileError, match="1073741824 metadata keys"):
+        GGUFFile.open(path)
+
+
+@pytest.mark.parametrize("length", [0, 2**64 - 1, 2**63, 14])
+def test_key_lengths(tmp_path: Path, length: int) -> None:
+    content = gguf([string(b"a", length) + uint32(UINT8) + b"\1"], alignment=1)
+    title = refused(tmp_path, content)
+    assert "metadata key 0" in title
+    assert "empty" in title if length == 0 else str(length) in title
+
+
+@pytest.mark.parametrize("length", [2**64 - 1, 2**63, 4])
+def test_string_lengths(tmp_path: Path, length: int) -> None:
+    title = refused(tmp_path, gguf([entry(b"general.name", STRING, string(b"abc", length))], alignment=1))
+    assert "general.name" in title and str(length) in title
+
+
+def test_empty_string_is_fine(tmp_path: Path) -> None:
+    path = tmp_path / "empty string.gguf"
+    path.write_bytes(gguf([entry(b"general.name", STRING, string(b""))], alignment=1))
+    with GGUFFile.open(path) as file:
+        assert file.metadata.get_string("general.name") == ""
+
+
+@pytest.mark.parametrize("count", [2**64 - 1, 2**31, 4])
+def test_array_counts(tmp_path: Path, count: int) -> None:
+    content = gguf([entry(b"some.array", ARRAY, array(UINT8, count, b"abc"))], alignment=1)
+    title = refused(tmp_path, content)
+    assert "some.array" in title and str(count) in title
+
+
+@pytest.mark.parametrize("count", [2**62, 2**61, 3])
+def test_counts_of_strings(tmp_path: Path, count: int) -> None:
+    items = string(b"ab") + string(b"cd")
+    title = refused(tmp_path, gguf([entry(b"tokens", ARRAY, array(STRING, count, items))], alignment=1))
+    assert "tokens" in title
+
+
+def test_string_in_an_array_longer_than_the_file(tmp_path: Path) -> None:
+    items = string(b"ab") + string(b"cd", 2**63) + string(b"ef")
+    title = refused(tmp_path, gguf([entry(b"tokens", ARRAY, array(STRING, 3, items))], alignment=1))
+    assert "tokens[1]" in title and str(2**63) in title
+
+
+def test_array_of_too_many_short_strings(tmp_path: Path) -> None:
+    """Memory: an empty string takes eight bytes of the file, so a count above the limit is refused unread."""
+    path = tmp_path / "sparse.gguf"
+    with path.open("wb") as file:
+        file.write(gguf([entry(b"tokens", ARRAY, array(STRING, 1 << 28))], alignment=1))
+        file.truncate(1 << 33)
+    with pytest.raises(ModelFileError, match="tokens has 268435456 elements"):
+        GGUFFile.open(path)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 5000])
+def test_nested_arrays(tmp_path: Path, depth: int) -> None:
+    nested = array(UINT8, 0)
+    for _ in range(depth):
+        nested = array(ARRAY, 1, nested)
+    assert "deep is an array of arrays" in refused(tmp_path, gguf([entry(b"deep", ARRAY, nested)]))
+
+
+@pytest.mark.parametrize("type", [13, 255, 2**32 - 1])
+def test_unknown_value_types(tmp_path: Path, type: int) -> None:
+    title = refused(tmp_path, gguf([entry(b"some.key", type, b"\0" * 8)]))
+    assert f"some.key is of the unknown type {type}" in title
+    title = refused(tmp_path, gguf([entry(b"some.key", ARRAY, array(type, 1, b"\0" * 8))]))
+    assert "some.key" in title and str(type) in title
+
+
+@pytest.mark.parametrize(
+    ("type", "value", "what"),
+    [
+        (UINT32, uint32(0), "is 0"),
+        (UINT32, uint32(13), "is 13"),
+        (UINT32, uint32(3), "is 3"),
+        (UINT32, uint32(2**30), str(2**30)),
+        (UINT32, uint32(2**31), str(2**31)),
+        (INT32, uint32(32), "int32"),
+        (UINT64, uint64(32), "uint64"),
+        (STRING, string(b"32"), "string"),
+        (ARRAY, array(UINT32, 1, uint32(32)), "array of uint32"),
+    ],
+)
+def test_alignments(tmp_path: Path, type: int, value: bytes, what: str) -> None:
+    title = refused(tmp_path, gguf([entry(b"general.alignment", type, value)], alignment=1))
+    assert "general.alignment" in title and what in title
+
+
+def test_alignment_zero_as_reported(tmp_path: Path) -> None:
+    content = bytes.fromhex(
+        "475546460300000000000000000000000100000000000000"
+        "110000000000000067656e6572616c2e616c69676e6d656e740400000000000000"
+    )
+    assert len(content) == 57
+    assert "general.alignment is 0" in refused(tmp_path, content)
+
+
+@pytest.mark.parametrize("alignment", [1, 8, 32, 64])
+def test_alignments_that_hold(tmp_path: Path, alignment: int) -> None:
+    path = tmp_path / "aligned.gguf"
+    entries = [entry(b"general.alignment", UINT32, uint32(alignment))]
+    tensors = [tensor(b"a", [1]), tensor(b"b", [1], offset=max(4, alignment))]
+    data = struct.pack("<f", 1.5).ljust(max(4, alignment), b"\0") + struct.pack("<f", 2.5)
+    path.write_bytes(gguf(entries, tensors, data, alignment=alignment))
+    with GGUFFile.open(path) as file:
+        assert file.alignment == alignment
+        assert [dequantise(part).tolist() for part in file.tensors.values()] == [[1.5], [2.5]]
+
+
+@pytest.mark.parametrize(("n_dims", "given"), [(0, 0), (5, 5), (9, 1), (2**32 - 1, 1)])
+def test_numbers_of_dimensions(tmp_path: Path, n_dims: int, given: int) -> None:
+    content = gguf(tensors=[tensor(b"odd", [1] * given, n_dims=n_dims)], data=b"\0" * 64)
+    assert f"tensor odd has {n_dims} dimensions" in refused(tmp_path, content)
+
+
+def test_zero_dimension_as_reported(tmp_path: Path) -> None:
+    content = base64.b64decode(
+        "R0dVRgMAAAABAAAAAAAAAAAAAAAAAAAAAQAAAAAAAAB0AgAAAAEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+    )
+    assert "dimension 1 of tensor t is 0" in refused(tmp_path, content)
+
+
+def test_negative_dimension(tmp_path: Path) -> None:
+    assert str(2**64 - 1) in refused(tmp_path, gguf(tensors=[tensor(b"t", [1, 2**64 - 1])]))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "type"),
+    [
+        ([2**64 - 1, 2], F32),
+        ([1152, 2**42 + 1], Q8_0),
+        ([4, 1073741823, 1073741825, 1], F32),
+        ([2**62 + 1], F32),
+        ([2**63 - 1, 2], I8),
+    ],
+)
+def test_sizes_that_wrap_64_bits(tmp_path: Path, lengths: list[int], type: int) -> None:
+    sound = [tensor(b"before", [8]), tensor(b"after", [8], offset=64)]
+    content = gguf(tensors=[sound[0], tensor(b"huge", lengths, type, 32), sound[1]], data=b"\0" * 96)
+    assert "tensor huge" in refused(tmp_path, content)
+
+
+def test_sum_of_sizes_that_wraps(tmp_path: Path) -> None:
+    tensors = [tensor(name, [0x7FFFFFFFFFFFFFC0], I8) for name in (b"first", b"second")]
+    assert "tensor first ends at" in refused(tmp_path, gguf(tensors=tensors))
+
+
+def test_row_that_cuts_a_block(tmp_path: Path) -> None:
+    title = refused(tmp_path, gguf(tensors=[tensor(b"cut", [33, 2], Q8_0)], data=b"\0" * 128))
+    assert "rows of 33 of tensor cut" in title
+
+
+SOUND = gguf(
+    [entry(b"general.name", STRING, string(b"sound"))],
+    [tensor(b"a", [8]), tensor(b"b", [8], offset=32)],
+    bytes(range(64)),
+)
+
+
+def test_sound_file_loads(tmp_path: Path) -> None:
+    path = tmp_path / "sound.gguf"
+    path.write_bytes(SOUND)
+    with GGUFFile.open(path) as file:
+        assert bytes(file.tensors["b"].data) == bytes(range(32, 64))
+
+
+def test_file_cut_short(tmp_path: Path) -> None:
+    title = refused(tmp_path, SOUND[:-1])
+    assert f"data of tensor b ends at {len(SOUND)}, file has {len(SOUND) - 1}" in title
+    title = refused(tmp_path, SOUND[:-64])
+    assert f"data of tensor a ends at {len(SOUND) - 32}, file has {len(SOUND) - 64}" in title
+
+
+@pytest.mark.parametrize("length", range(1, len(SOUND) - 64, 3))
+def test_file_cut_short_anywhere(tmp_path: Path, length: int) -> None:
+    refused(tmp_path, SOUND[:length])
+
+
+@pytest.mark.parametrize(
+    ("offset", "what"),
+    [(2**64 - 32, "ends at"), (4, "offset 4 of tensor b is no multiple of 32"), (0, "a and b overlap")],
+)
+def test_offsets(tmp_path: Path, offset: int, what: str) -> None:
+    tensors = [tensor(b"a", [8]), tensor(b"b", [8], offset=offset)]
+    assert what in refused(tmp_path, gguf(tensors=tensors, data=b"\0" * 64))
+
+
+def test_names_that_stand_twice(tmp_path: Path) -> None:
+    tensors = [tensor(b"token_embd.weight", [8]), tensor(b"token_embd.weight", [8], offset=32)]
+    title = refused(tmp_path, gguf(tensors=tensors, data=b"\0" * 64))
+    assert "token_embd.weight stands twice" in title
+    entries = [entry(b"general.architecture", STRING, string(name)) for name in (b"llama", b"gemma3")]
+    assert "general.architecture stands twice" in refused(tmp_path, gguf(entries))
+
+
+@pytest.mark.parametrize("name", [b"", b"\xff\xfe", b"line\nbreak", b"x" * 65])
+def test_tensor_names(tmp_path: Path, name: bytes) -> None:
+    assert "the name of tensor 0" in refused(tmp_path, gguf(tensors=[tensor(name, [8])], data=b"\0" * 32))
+
+
+def test_unknown_tensor_type(tmp_path: Path) -> None:
+    title = refused(tmp_path, gguf(tensors=[tensor(b"odd", [8], type=4)], data=b"\0" * 32))
+    assert "tensor odd is of type 4" in title
+
+
+def test_truth_value_that_is_neither(tmp_path: Path) -> None:
+    assert "flag is 2" in refused(tmp_path, gguf([entry(b"flag", BOOL, b"\2")]))
+    title = refused(tmp_path, gguf([entry(b"flags", ARRAY, array(BOOL, 3, b"\0\1\2"))]))
+    assert "flags" in title
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"", "is empty"),
+        (b"GGU", "only 3 bytes"),
+        (b"GGUF\0\0\0\3" + b"\0" * 16, "big-endian"),
+        (b"FUGG\0\0\0\3" + b"\0" * 16, "big-endian"),
+        (gguf(version=65536), "big-endian"),
+        (gguf(version=0), "version 0 does not exist"),
+        (gguf(version=1), "GGUF v1 is too old"),
+        (gguf(version=4), "version 4 is newer than supported"),
+        (b"tjgg" + b"\0" * 20, "GGJT, which came before GGUF"),
+        (b"lmgg" + b"\0" * 20, "GGML, which came before GGUF"),
+        (b"PK\3\4" + b"\0" * 20, "zip archive or a PyTorch checkpoint"),
+        (b"<!DOCTYPE html><html>", "web page"),
+        (b"\n <html lang='en'>", "web page"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 98362432\n", "98362432 bytes"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer"),
+        (uint64(64) + b'{"__metadata__":{}}', "safetensors"),
+        (b"something else entirely", "is no GGUF file"),
+    ],
+)
+def test_files_of_another_kind(tmp_path: Path, content: bytes, what: str) -> None:
+    assert what in refused(tmp_path, content)
+
+
+def test_version_2_loads(tmp_path: Path) -> None:
+    path = tmp_path / "two.gguf"
+    path.write_bytes(gguf(tensors=[tensor(b"a", [8])], data=b"\0" * 32, version=2))
+    with GGUFFile.open(path) as file:
+        assert (file.version, list(file.tensors)) == (2, ["a"])
+
+
+def test_empty_container_loads(tmp_path: Path) -> None:
+    path = tmp_path / "empty.gguf"
+    path.write_bytes(gguf())
+    with GGUFFile.open(path) as file:
+        assert (len(file.metadata), file.tensors, file.alignment) == (0, {}, 32)
+        with pytest.raises(ModelFileError, match=r"lacks general\.architecture"):
+            file.metadata.get_string("general.architecture")
+
+
+def test_folder(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match="is a folder"):
+        GGUFFile.open(tmp_path)
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match="There is no file"):
+        GGUFFile.open(tmp_path / "nowhere.gguf")
+
+
+@pytest.mark.parametrize("name", ["nul\0byte.gguf", "x" * 5000])
+def test_impossible_path(name: str) -> None:
+    with pytest.raises(ModelFileError, match="cannot be read"):
+        GGUFFile.open(name)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.timeout(10)
+def test_pipe_does_not_hang(tmp_path: Path) -> None:
+    path = tmp_path / "pipe.gguf"
+    os.mkfifo(path)
+    with pytest.raises(ModelFileError, match="is a pipe or a device"):
+        GGUFFile.open(path)
+
+
+def test_permission_denied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Told by the system call, since tests may run as an administrator, who may read everything."""
+    path = tmp_path / "secret.gguf"
+    path.write_bytes(SOUND)
+
+    def deny(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", deny)
+    with pytest.raises(ModelFileError, match="permission denied"):
+        GGUFFile.open(path)
+
+
+def test_part_of_a_model_in_several_files(tmp_path: Path) -> None:
+    entries = [entry(b"split.count", UINT32, uint32(3)), entry(b"split.no", UINT32, uint32(1))]
+    assert "part 2 of a model in 3 files" in refused(tmp_path, gguf(entries))
+
+
+def test_single_part_loads(tmp_path: Path) -> None:
+    path = tmp_path / "x-00001-of-00001 [50%].gguf"
+    path.write_bytes(gguf([entry(b"split.count", UINT32, uint32(1))]))
+    GGUFFile.open(path).close()
+
+
+@settings(max_examples=300, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_damage_raises_only_our_errors(tmp_path: Path, data: st.DataObject) -> None:
+    """Bytes changed and the end cut off: the file opens, or is refused with an error of ours."""
+    entries = [
+        entry(b"general.name", STRING, string(b"sound")),
+        entry(b"numbers", ARRAY, array(FLOAT32, 2, b"\0" * 8)),
+        entry(b"tokens", ARRAY, array(STRING, 2, string(b"ab") + string(b"cd"))),
+    ]
+    content = bytearray(gguf(entries, [tensor(b"a", [8]), tensor(b"b", [32, 2], Q8_0, 32)], b"\0" * 100))
+    for _ in range(data.draw(st.integers(1, 4))):
+        position = data.draw(st.integers(0, len(content) - 101))
+        content[position] = data.draw(st.sampled_from([0, 1, 2, 7, 8, 9, 10, 31, 32, 127, 128, 255]))
+    length = data.draw(st.one_of(st.just(len(content)), st.integers(0, len(content))))
+    path = tmp_path / "damaged.gguf"
+    path.write_bytes(content[:length])
+    try:
+        with GGUFFile.open(path) as file:
+            for part in file.tensors.values():
+                assert part.as_bytes().nbytes == part.nbytes
+    except CauserieError as error:
+        assert "damaged.gguf" in error.title
