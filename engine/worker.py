@@ -7,12 +7,8 @@
     worker.shutdown()
 
 Requests are served in order, one at a time.  ``on_event`` is called in the worker's thread and must return
-soon; ``queue.SimpleQueue().put`` is the simplest.  **Each request ends with exactly one terminal event**:
-
-    load               LoadProgress*, then Loaded, RequestCancelled or Failed
-    unload             Unloaded
-    chat, complete     GenerationEvent*, the last with a `Finished` record; or Failed; or RequestCancelled
-                       where it was cancelled before its turn came
+soon; ``queue.SimpleQueue().put`` is the simplest.  The events, and which of them end a request, are in
+`engine.events`: each request ends with exactly one terminal event.
 
 A `Failed` reply keeps what its earlier events said.  A failed or cancelled load keeps the old model.
 """
@@ -29,15 +25,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import BackendError, Cancelled, CauserieError, OutOfMemoryError
-from engine.generation import chat, generate
-from engine.models.description import ModelDescription
-from engine.requests import (
-    ChatRequest,
-    CompletionRequest,
-    Finished,
-    GenerationRecord,
-    LoadSettings,
+from engine.events import (
+    Event,
+    Failed,
+    GenerationEvent,
+    Loaded,
+    LoadProgress,
+    ModelInfo,
+    RequestCancelled,
+    Unloaded,
+    is_terminal,
 )
+from engine.generation import chat, generate
+from engine.requests import ChatRequest, CompletionRequest, LoadSettings
 from engine.session import Session
 
 if TYPE_CHECKING:
@@ -46,74 +46,6 @@ if TYPE_CHECKING:
 LoadModel = Callable[[str | os.PathLike[str], LoadSettings, Callable[[float], None]], "LoadedModel"]
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ModelInfo:
-    """The loaded model, as the window shows it. memory_bytes: weights, KV cache and arena."""
-
-    path: Path
-    description: ModelDescription
-    context_size: int
-    memory_bytes: int
-    has_template: bool
-    notices: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LoadProgress:
-    """share: 0 to 1, never falling."""
-
-    request_id: int
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """The model is ready; an older one has been closed."""
-
-    request_id: int
-    info: ModelInfo
-
-
-@dataclass(frozen=True, slots=True)
-class Unloaded:
-    """No model is loaded now."""
-
-    request_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationEvent:
-    """A record of the reply, in the order of `engine.requests`."""
-
-    request_id: int
-    record: GenerationRecord
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """The request ended with an error that a person can read."""
-
-    request_id: int
-    error: CauserieError
-
-
-@dataclass(frozen=True, slots=True)
-class RequestCancelled:
-    """A load was cancelled, or a request before its turn came; or the worker shut down first."""
-
-    request_id: int
-
-
-Event = LoadProgress | Loaded | Unloaded | GenerationEvent | Failed | RequestCancelled
-
-
-def is_terminal(event: Event) -> bool:
-    """Whether this is the last event of its request."""
-    if isinstance(event, GenerationEvent):
-        return isinstance(event.record, Finished)
-    return not isinstance(event, LoadProgress)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,9 @@ TEXT = [int(token) for token in np.random.default_rng(5).integers(3, 300, 200)]
 class Rig:
     """A tiny model on a backend: makes contexts and runs ids in them."""
 
-    def __init__(self, backend, path):
+    def __init__(self, backend, path, tolerance):
         self.backend = backend
+        self.tolerance = tolerance
         self.file = GGUFFile.open(path)
         self.tensors = dict(self.file.tensors)
         n_vocabulary = self.tensors["token_embd.weight"].shape[0]
@@ -64,6 +65,9 @@ class Rig:
             parts.append(self.run(context, part, position + start, sequence))
         return np.concatenate(parts)
 
+    def assert_close(self, ours, wanted):
+        assert largest_difference(ours, wanted) <= self.tolerance
+
     def close(self):
         for context in self.contexts:
             context.close()
@@ -89,30 +93,29 @@ def largest_difference(ours, wanted):
 
 
 class BackendSuite:
-    """Inherit it as Test…; set tolerance, and define make_backend."""
-
-    tolerance = 1e-4
-    """Relative L2 between two ways of computing the same logits."""
+    """Inherit it as Test…; define make_backend and tolerance."""
 
     def make_backend(self) -> Backend:
+        raise NotImplementedError
+
+    def tolerance(self, quant_type):
+        """Relative L2 between two ways of computing the same logits."""
         raise NotImplementedError
 
     @pytest.fixture(params=MODELS, ids="-".join)
     def rig(self, request, tmp_path):
         family, quant_type = request.param
         path = write_tiny_model(tmp_path / "tiny.gguf", family, quant_type=quant_type)
-        rig = Rig(self.make_backend(), path)
+        rig = Rig(self.make_backend(), path, self.tolerance(quant_type))
         yield rig
         rig.close()
 
     @pytest.fixture
     def llama(self, tmp_path):
-        rig = Rig(self.make_backend(), write_tiny_model(tmp_path / "tiny.gguf"))
+        path = write_tiny_model(tmp_path / "tiny.gguf", quant_type="F32")
+        rig = Rig(self.make_backend(), path, self.tolerance("F32"))
         yield rig
         rig.close()
-
-    def assert_close(self, ours, wanted):
-        assert largest_difference(ours, wanted) <= self.tolerance
 
     def test_the_probe_answers(self):
         probe = type(self.make_backend()).probe()
@@ -135,33 +138,33 @@ class BackendSuite:
         one = rig.run(rig.context(), TEXT[:5])
         other = rig.run(rig.context(), [TEXT[9], *TEXT[1:5]])
         for row, other_row in zip(one, other, strict=True):
-            assert largest_difference(row, other_row) > 10 * self.tolerance
+            assert largest_difference(row, other_row) > 10 * rig.tolerance
 
     def test_the_same_work_twice_gives_the_same_bits(self, rig):
         np.testing.assert_array_equal(rig.read(rig.context(), TEXT), rig.read(rig.context(), TEXT))
 
     def test_a_batch_equals_its_tokens_one_by_one(self, rig):
         ids = TEXT[:MAX_BATCH]
-        self.assert_close(rig.read(rig.context(), ids, chunk=1), rig.run(rig.context(), ids))
+        rig.assert_close(rig.read(rig.context(), ids, chunk=1), rig.run(rig.context(), ids))
 
     @pytest.mark.parametrize("chunk", [1, 3, 7])
     def test_chunks_of_any_size_give_the_same(self, rig, chunk):
-        self.assert_close(rig.read(rig.context(), TEXT, chunk=chunk), rig.read(rig.context(), TEXT))
+        rig.assert_close(rig.read(rig.context(), TEXT, chunk=chunk), rig.read(rig.context(), TEXT))
 
     def test_outputs_select_rows(self, rig):
         ids = TEXT[:9]
         every = rig.run(rig.context(), ids)
-        self.assert_close(rig.run(rig.context(), ids, outputs=[0, 4, 8]), every[[0, 4, 8]])
-        self.assert_close(rig.run(rig.context(), ids, outputs=[8]), every[[8]])
+        rig.assert_close(rig.run(rig.context(), ids, outputs=[0, 4, 8]), every[[0, 4, 8]])
+        rig.assert_close(rig.run(rig.context(), ids, outputs=[8]), every[[8]])
 
     def test_a_batch_without_outputs_still_fills_the_cache(self, rig):
         context = rig.context()
         assert rig.run(context, TEXT[:9], outputs=[]).shape == (0, 300)
-        self.assert_close(rig.run(context, TEXT[9:12], 9), rig.run(rig.context(), TEXT[:12])[9:])
+        rig.assert_close(rig.run(context, TEXT[9:12], 9), rig.run(rig.context(), TEXT[:12])[9:])
 
     def test_an_earlier_context_size_does_not_matter(self, rig):
         small = rig.read(rig.context(context_size=40), TEXT[:40])
-        self.assert_close(small, rig.read(rig.context(), TEXT[:40]))
+        rig.assert_close(small, rig.read(rig.context(), TEXT[:40]))
 
     @pytest.mark.parametrize(("read", "kept"), [(12, 5), (12, 11), (12, 12), (30, 1), (12, 0), (200, 195)])
     def test_truncate_and_go_on_equals_fresh(self, rig, read, kept):
@@ -171,7 +174,7 @@ class BackendSuite:
         assert usable == kept or 0 <= usable < kept, usable
         ids = [*TEXT[:kept], 7, 8, 9]
         ours = rig.read(context, ids[usable:], usable)
-        self.assert_close(ours[-3:], rig.read(rig.context(), ids)[-3:])
+        rig.assert_close(ours[-3:], rig.read(rig.context(), ids)[-3:])
 
     def test_truncate_keeps_what_was_not_overwritten(self, rig):
         context = rig.context()
@@ -187,23 +190,23 @@ class BackendSuite:
         windows = [layer.window for layer in rig.spec().layers]
         assert usable == 20 if not any(windows) else usable <= 20
         again = rig.read(context, TEXT[usable:60], usable)
-        self.assert_close(again[-40:], rig.read(rig.context(), TEXT[:60])[-40:])
+        rig.assert_close(again[-40:], rig.read(rig.context(), TEXT[:60])[-40:])
 
     def test_two_contexts_do_not_disturb_each_other(self, rig):
         one, other = rig.context(), rig.context()
         rig.run(one, TEXT[:8])
         rig.run(other, TEXT[20:30])
-        self.assert_close(rig.run(one, TEXT[8:12], 8), rig.run(rig.context(), TEXT[:12])[8:])
+        rig.assert_close(rig.run(one, TEXT[8:12], 8), rig.run(rig.context(), TEXT[:12])[8:])
         other.close()
-        self.assert_close(rig.run(one, TEXT[12:14], 12), rig.run(rig.context(), TEXT[:14])[12:])
+        rig.assert_close(rig.run(one, TEXT[12:14], 12), rig.run(rig.context(), TEXT[:14])[12:])
 
     def test_two_sequences_do_not_disturb_each_other(self, rig):
         context = rig.context(n_sequences=2)
         rig.run(context, TEXT[:8], sequence=0)
         rig.run(context, TEXT[20:30], sequence=1)
-        self.assert_close(rig.run(context, TEXT[8:12], 8, 0), rig.run(rig.context(), TEXT[:12])[8:])
+        rig.assert_close(rig.run(context, TEXT[8:12], 8, 0), rig.run(rig.context(), TEXT[:12])[8:])
         context.truncate(0, 0)
-        self.assert_close(rig.run(context, TEXT[30:34], 10, 1), rig.run(rig.context(), TEXT[20:34])[10:])
+        rig.assert_close(rig.run(context, TEXT[30:34], 10, 1), rig.run(rig.context(), TEXT[20:34])[10:])
 
     def test_one_batch_of_two_sequences(self, rig):
         context = rig.context(n_sequences=2)
@@ -216,13 +219,13 @@ class BackendSuite:
             outputs=np.array([0, 1, 2], np.int32),
         )
         ours = context.run(rig.plan(3, 3), batch).copy()
-        self.assert_close(ours[[0, 2]], rig.run(rig.context(), TEXT[:10])[8:])
-        self.assert_close(ours[[1]], rig.run(rig.context(), TEXT[20:26])[5:])
+        rig.assert_close(ours[[0, 2]], rig.run(rig.context(), TEXT[:10])[8:])
+        rig.assert_close(ours[[1]], rig.run(rig.context(), TEXT[20:26])[5:])
 
     def test_the_last_place_of_the_context_is_usable(self, rig):
         context = rig.context(context_size=10)
         rig.run(context, TEXT[:9])
-        self.assert_close(rig.run(context, TEXT[9:10], 9), rig.run(rig.context(), TEXT[:10])[9:])
+        rig.assert_close(rig.run(context, TEXT[9:10], 9), rig.run(rig.context(), TEXT[:10])[9:])
         with pytest.raises(ValueError):
             rig.run(context, TEXT[10:11], 10)
 
@@ -247,7 +250,7 @@ class BackendSuite:
         context = llama.context()
         with pytest.raises(ValueError):
             context.run(llama.plan(*shape), batch)
-        self.assert_close(llama.run(context, TEXT[:4]), llama.run(llama.context(), TEXT[:4]))
+        llama.assert_close(llama.run(context, TEXT[:4]), llama.run(llama.context(), TEXT[:4]))
 
     def test_the_estimate_covers_what_is_allocated(self, tmp_path):
         path = write_tiny_model(tmp_path / "tiny.gguf", quant_type="Q8_0", width=256)

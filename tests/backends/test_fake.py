@@ -11,10 +11,11 @@ from tests.helpers.fake_model import FakeModel
 
 
 class TestFake(BackendSuite):
-    tolerance = 0.0
-
     def make_backend(self):
         return FakeBackend(behaviour=FakeBehaviour(memory_bytes=64_000_000))
+
+    def tolerance(self, quant_type):
+        return 0.0
 
     def allocated_bytes(self, backend, weights, spec, plan):
         """Weights only pretend to be copied, so the fake is asked."""

@@ -17,6 +17,15 @@ from engine.errors import (
     ModelFileError,
     OutOfMemoryError,
 )
+from engine.events import (
+    Failed,
+    GenerationEvent,
+    Loaded,
+    LoadProgress,
+    RequestCancelled,
+    Unloaded,
+    is_terminal,
+)
 from engine.requests import (
     ChatRequest,
     CompletionRequest,
@@ -25,16 +34,7 @@ from engine.requests import (
     Message,
     TextPiece,
 )
-from engine.worker import (
-    Failed,
-    GenerationEvent,
-    Loaded,
-    LoadProgress,
-    RequestCancelled,
-    Unloaded,
-    Worker,
-    is_terminal,
-)
+from engine.worker import Worker
 from tests.helpers.fake_chat import GREEDY, chat_model, tiny_tokenizer
 
 LONG = "abcdefgh" * 30
@@ -67,8 +67,9 @@ class Bench:
         for step in range(self.load_steps + 1):
             self.on_load_step(step / self.load_steps)
             on_progress(step / self.load_steps)
+        size = settings.context_size or 400
         model = chat_model(
-            self.tokenizer, path, context_size=settings.context_size or 400, behaviour=self.behaviour, path=path
+            self.tokenizer, path, context_size=size, behaviour=self.behaviour, path=path
         )
         model.memory = MemoryEstimate(1, 2, 3)
         self.models.append(model)
@@ -120,7 +121,8 @@ def test_load_then_chat(bench):
     events = bench.until_end(bench.worker.load("hello", LoadSettings(context_size=123)))
     assert [event.share for event in events[:-1]] == [0, 0.25, 0.5, 0.75, 1]
     info = events[-1].info
-    assert (str(info.path), info.context_size, info.memory_bytes, info.has_template) == ("hello", 123, 6, True)
+    assert (str(info.path), info.context_size, info.memory_bytes) == ("hello", 123, 6)
+    assert info.has_template
     events = bench.until_end(bench.ask())
     assert all(isinstance(event, GenerationEvent) for event in events)
     finished = events[-1].record
@@ -156,7 +158,8 @@ def test_complete_continues_raw_ids(bench):
 
 
 def test_requests_are_served_in_order(bench):
-    ids = [bench.worker.load("one"), bench.ask(), bench.worker.load("two"), bench.ask(), bench.worker.unload()]
+    load = bench.worker.load
+    ids = [load("one"), bench.ask(), load("two"), bench.ask(), bench.worker.unload()]
     ends = [bench.until_end(request_id)[-1] for request_id in ids]
     assert [event.request_id for event in ends] == ids
     assert (ends[1].record.text, ends[3].record.text) == ("one", "two")
@@ -392,6 +395,6 @@ def test_many_threads_may_ask_and_cancel(bench):
         event = bench.next()
         if is_terminal(event):
             ends[event.request_id] = event
-    texts = [event.record.text for event in ends.values() if isinstance(event, GenerationEvent)]
-    assert len(texts) >= 20
-    assert all(isinstance(event.record, Finished) for event in ends.values() if isinstance(event, GenerationEvent))
+    replies = [event.record for event in ends.values() if isinstance(event, GenerationEvent)]
+    assert len(replies) >= 20
+    assert all(isinstance(record, Finished) for record in replies)

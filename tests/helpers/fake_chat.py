@@ -11,7 +11,7 @@ GREEDY = SamplingSettings(temperature=0, repetition_penalty=1)
 
 
 class PlainTemplate:
-    """Role and content of each message on a line of their own; the same outcome as the tiny model's template."""
+    """What the tiny model's own template makes of a conversation."""
 
     def render(self, messages):
         segments = []
