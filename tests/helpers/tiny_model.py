@@ -64,7 +64,8 @@ def write_tiny_model(
     n_layers = n_layers or {"llama": 2, "gemma3": 6}[family]
     build = {"llama": _llama_weights, "gemma3": _gemma3_weights}[family]
     head_size = width // n_heads if family == "llama" else 2 * width // n_heads
-    generator = np.random.default_rng(seed)
+    # The old generator, since its stream never changes: some results are pinned.
+    generator = np.random.RandomState(seed)
     weights = build(generator, width, n_layers, n_heads, n_kv_heads, head_size)
     if family == "llama" and not tied:
         weights["output.weight"] = _matrix(generator, N_TOKENS, width) * 4
@@ -101,16 +102,16 @@ def write_tiny_model(
     return path
 
 
-def _matrix(generator: np.random.Generator, n_rows: int, n_columns: int) -> np.ndarray:
+def _matrix(generator: np.random.RandomState, n_rows: int, n_columns: int) -> np.ndarray:
     return generator.standard_normal((n_rows, n_columns)) / np.sqrt(n_columns)
 
 
-def _norm(generator: np.random.Generator, width: int) -> np.ndarray:
+def _norm(generator: np.random.RandomState, width: int) -> np.ndarray:
     return generator.uniform(0.5, 1.5, width)
 
 
 def _llama_weights(
-    generator: np.random.Generator, width: int, n_layers: int, n_heads: int, n_kv_heads: int, head_size: int
+    generator: np.random.RandomState, width: int, n_layers: int, n_heads: int, n_kv_heads: int, head_size: int
 ) -> dict[str, np.ndarray]:
     weights = {"token_embd.weight": _matrix(generator, N_TOKENS, width) * 4}
     for layer in range(n_layers):
@@ -130,7 +131,7 @@ def _llama_weights(
 
 
 def _gemma3_weights(
-    generator: np.random.Generator, width: int, n_layers: int, n_heads: int, n_kv_heads: int, head_size: int
+    generator: np.random.RandomState, width: int, n_layers: int, n_heads: int, n_kv_heads: int, head_size: int
 ) -> dict[str, np.ndarray]:
     weights = _llama_weights(generator, width, n_layers, n_heads, n_kv_heads, head_size)
     # The family multiplies embeddings by sqrt(width) and uses them as the output matrix too.
