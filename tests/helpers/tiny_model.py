@@ -140,8 +140,8 @@ def _gemma3_weights(
         weights |= {
             f"blk.{layer}.attn_q_norm.weight": _norm(generator, head_size),
             f"blk.{layer}.attn_k_norm.weight": _norm(generator, head_size),
-            f"blk.{layer}.post_attention_norm.weight": _norm(generator, width) * 2,
-            f"blk.{layer}.post_ffw_norm.weight": _norm(generator, width) * 2,
+            f"blk.{layer}.post_attention_norm.weight": _norm(generator, width) * 4,
+            f"blk.{layer}.post_ffw_norm.weight": _norm(generator, width) * 4,
         }
     return weights
 
