@@ -93,7 +93,7 @@ def load_model(
         with GGUFFile.open(path) as file:
             model = outline(file, settings)
             tokenizer = load_tokenizer(file.metadata)
-            template = ChatTemplate.from_metadata(file.metadata)
+            template = ChatTemplate.from_tokenizer(tokenizer)
             _require_support(backend, model)
             memory = backend.estimate_memory(model.weights, model.cache_spec, model.plan)
             require_memory(memory, model.context_size, free_memory())

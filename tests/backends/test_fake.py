@@ -59,3 +59,13 @@ def test_the_memory_limit_counts_the_cache():
     model.behaviour.memory_bytes = 7999
     with pytest.raises(OutOfMemoryError, match="8000"):
         model.new_context()
+
+
+def test_a_window_of_three_sees_three_tokens():
+    def logits(ids):
+        session = Session(FakeModel(windows=(3,)))
+        list(session.prefill(ids, lambda: False))
+        return session.logits.copy()
+
+    np.testing.assert_array_equal(logits([1, 2, 3, 4]), logits([9, 2, 3, 4]))
+    assert (logits([1, 2, 3, 4]) != logits([1, 9, 3, 4])).any()

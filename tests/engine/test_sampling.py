@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -234,6 +235,14 @@ def test_same_seed_same_tokens_and_no_seed_differs():
     assert draw(3) == draw(3)
     assert draw(3) != draw(4)
     assert draw(None) != draw(None)
+
+
+@pytest.mark.parametrize("drawn", [0.0, np.nextafter(1, 0)])
+def test_the_ends_of_the_draw_pick_no_impossible_token(drawn):
+    sampler = Sampler(settings(), 4)
+    sampler._random = SimpleNamespace(random=lambda: drawn)
+    logits = np.array([-math.inf, 0, 0.3, -math.inf], np.float32)
+    assert sampler.sample(logits, ()).token == (1 if drawn == 0 else 2)
 
 
 def test_top_k_prefers_lower_ids_on_ties():

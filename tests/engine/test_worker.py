@@ -36,6 +36,7 @@ from engine.requests import (
 )
 from engine.worker import Worker
 from tests.helpers.fake_chat import GREEDY, chat_model, tiny_tokenizer
+from tests.helpers.tiny_model import write_tiny_model
 
 LONG = "abcdefgh" * 30
 
@@ -58,6 +59,7 @@ class Bench:
         self.failures = {}
         self.load_steps = 4
         self.on_load_step = lambda share: None
+        self.on_loaded = lambda model: None
         self.worker = Worker(self.events.put, self.load_model)
 
     def load_model(self, path, settings, on_progress):
@@ -73,6 +75,7 @@ class Bench:
         )
         model.memory = MemoryEstimate(1, 2, 3)
         self.models.append(model)
+        self.on_loaded(model)
         return model
 
     def next(self):
@@ -240,6 +243,23 @@ def test_cancel_a_load(bench):
     assert bench.reply() == "old"
 
 
+def test_cancel_a_load_after_its_last_step(bench):
+    bench.load("old")
+    request_id = None
+    started = threading.Event()
+
+    def cancel_at_the_end(model):
+        assert started.wait(10)
+        bench.worker.cancel(request_id)
+
+    bench.on_loaded = cancel_at_the_end
+    request_id = bench.worker.load("new")
+    started.set()
+    assert isinstance(bench.until_end(request_id)[-1], RequestCancelled)
+    assert [model.closed for model in bench.models] == [False, True]
+    assert bench.reply(), "the old model still answers"
+
+
 def test_cancel_a_reply_keeps_its_text(bench):
     bench.load(LONG)
     bench.behaviour.seconds_per_token = 0.01
@@ -398,3 +418,28 @@ def test_many_threads_may_ask_and_cancel(bench):
     replies = [event.record for event in ends.values() if isinstance(event, GenerationEvent)]
     assert len(replies) >= 20
     assert all(isinstance(record, Finished) for record in replies)
+
+
+def test_real_files_through_the_real_loader(tmp_path):
+    """A tiny model on the fake backend, then files that are none: nothing but sentences comes out."""
+    good = write_tiny_model(tmp_path / "good.gguf")
+    short = tmp_path / "short.gguf"
+    short.write_bytes(good.read_bytes()[:5000])
+    events = queue.Queue()
+    worker = Worker(events.put)
+
+    def end_of(request_id):
+        while True:
+            event = events.get(timeout=30)
+            if event.request_id == request_id and is_terminal(event):
+                return event
+
+    settings = LoadSettings(backend="fake", context_size=64)
+    loaded = end_of(worker.load(good, settings))
+    assert isinstance(loaded, Loaded) and loaded.info.context_size == 64 and loaded.info.has_template
+    for bad in (short, tmp_path, tmp_path / "missing.gguf"):
+        failed = end_of(worker.load(bad, settings))
+        assert isinstance(failed, Failed) and isinstance(failed.error, ModelFileError), failed
+    request = ChatRequest((Message("user", "Hi"),), GREEDY, max_tokens=3)
+    assert len(end_of(worker.chat(request)).record.ids) == 3
+    assert worker.shutdown()

@@ -1,25 +1,14 @@
 """A tiny chat model on the fake backend, that recites what a test tells it."""
 
 from engine.backends.fake import FakeBehaviour
+from engine.chat_template import ChatTemplate
 from engine.gguf.reader import GGUFFile
 from engine.requests import SamplingSettings
-from engine.tokenizers import PromptSegment, load_tokenizer
+from engine.tokenizers import load_tokenizer
 from tests.helpers.fake_model import FakeModel
 from tests.helpers.tiny_model import END_OF_MESSAGE, write_tiny_model
 
 GREEDY = SamplingSettings(temperature=0, repetition_penalty=1)
-
-
-class PlainTemplate:
-    """What the tiny model's own template makes of a conversation."""
-
-    def render(self, messages):
-        segments = []
-        for message in messages:
-            segments.append(PromptSegment(f"<|im_start|>{message.role}\n"))
-            segments.append(PromptSegment(message.content, literal=True))
-            segments.append(PromptSegment("<|im_end|>\n"))
-        return [*segments, PromptSegment("<|im_start|>assistant\n")]
 
 
 def tiny_tokenizer(folder):
@@ -32,7 +21,7 @@ def chat_model(tokenizer, reply="", *, ends=True, behaviour=None, **model):
     behaviour = behaviour or FakeBehaviour()
     if reply:
         behaviour.script = script_of(tokenizer, reply, ends=ends)
-    return FakeModel(tokenizer=tokenizer, template=PlainTemplate(), behaviour=behaviour, **model)
+    return FakeModel(tokenizer=tokenizer, template=ChatTemplate.from_tokenizer(tokenizer), behaviour=behaviour, **model)
 
 
 def script_of(tokenizer, reply, *, ends=True):
