@@ -1,6 +1,6 @@
 """Byte-level byte-pair encoding, as in GPT-2 and most models since (`tokenizer.ggml.model` = gpt2).
 
-A text is split into words, each word into its UTF-8 bytes, every byte written as one visible character; then the
+A text is split into words, each word into its UTF-8 bytes, every byte written as one visible character; then
 pairs are joined in the order in which they were learnt (R. Sennrich et al., 2016; A. Radford et al., 2019).
 """
 
@@ -83,8 +83,8 @@ class BytePairTokenizer(Tokenizer):
         ids: list[int] = []
         for symbol in merge_symbols(visible, self._priority):
             token = self._ids.get(symbol)
-            # A joined symbol that is no token is spelt byte by byte; a byte without a token is left out, as the
-            # models' own makers do: such bytes never occurred in their training text.
+            # A joined symbol that is no token is spelt byte by byte.  A byte without a token is left out, as
+            # llama.cpp does: it never occurred in the training text, and the unknown token may be a control token.
             ids += [token] if token is not None else [self._ids[c] for c in symbol if c in self._ids]
         return ids
 

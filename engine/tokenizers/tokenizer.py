@@ -16,7 +16,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class PromptSegment:
-    """A part of a rendered prompt.  literal: its text is somebody's words and never becomes a control token."""
+    """A part of a rendered prompt.  literal: somebody's words, which never become control tokens."""
 
     text: str
     literal: bool = False
@@ -25,7 +25,7 @@ class PromptSegment:
 class Tokenizer(ABC):
     """Text to token ids and back, for one model.
 
-    kind: "byte-pair" or "sentence-piece".  pre: the name of the pre-tokenizer rule the file asks for ("" if none).
+    kind: "byte-pair" or "sentence-piece".  pre: the pre-tokenizer rule the file asks for ("" if none).
     add_bos, add_eos: what the file says about a whole prompt.  warnings: whole sentences for a person.
     eog_ids: ids that end a reply.  control_ids: ids that are never shown and never made from a person's text.
     """
@@ -63,9 +63,9 @@ class Tokenizer(ABC):
     def encode(self, text: str, *, parse_special: bool, add_special: bool = False) -> list[int]:
         """The ids of text.
 
-        parse_special: texts of control tokens become those tokens; else they are text like any other.  User-defined
-        tokens are cut out either way.
-        add_special: make it a whole prompt: exactly one BOS in front and an EOS behind, where the file says so.
+        parse_special: texts of control tokens become those tokens; else they are text like any other.
+        User-defined tokens are cut out either way.
+        add_special: make it a whole prompt: one BOS in front and an EOS behind, where the file says so.
         """
         return self.encode_segments([PromptSegment(text, literal=not parse_special)], add_special=add_special)
 
@@ -111,7 +111,7 @@ class Tokenizer(ABC):
     def decode(self, ids: Iterable[int], *, continues_text: bool = False) -> str:
         """The text of ids without control tokens; bytes that are no UTF-8 become U+FFFD.
 
-        continues_text: ids follow other tokens (a reply after its prompt), so that a leading space is the text's own.
+        continues_text: ids follow others (a reply after its prompt), so that a leading space is the text's own.
         """
         raw = b"".join(map(self.piece, ids))
         if self.strips_leading_space and not continues_text:
@@ -124,7 +124,7 @@ class Tokenizer(ABC):
         return False
 
     def piece(self, token: int) -> bytes:
-        """The bytes that a token adds to a text; none for control tokens.  Raises TokenizerError for no such id."""
+        """The bytes that a token adds to a text; none for control tokens.  TokenizerError if there is no such id."""
         self._check(token)
         known = self._pieces[token]
         if known is None:

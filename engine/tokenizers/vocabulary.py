@@ -39,7 +39,7 @@ END_OF_GENERATION_TEXTS = frozenset(
         "<EOT>",
         "<|end_of_turn|>",
         "<|return|>",
-        "<｜end▁of▁sentence｜>",
+        "<\uff5cend\u2581of\u2581sentence\uff5c>",
     }
 )
 """Texts by which model makers end a turn or a text; files often name only one of them as a key."""
@@ -52,7 +52,7 @@ _PREFIX = "tokenizer.ggml."
 class Vocabulary:
     """texts[id] and kinds[id] of every token, and the ids with a special meaning (None: not in the file).
 
-    Bytes of a text that are no UTF-8 are kept as lone surrogates (`surrogateescape`), which no clean input holds.
+    Bytes of a text that are no UTF-8 are kept as lone surrogates (`surrogateescape`), which clean text lacks.
     eog_ids: every id that ends a reply.  warnings: whole sentences for a person.
     """
 
@@ -78,8 +78,8 @@ class Vocabulary:
 def read_vocabulary(metadata: Metadata) -> Vocabulary:
     """Read and check the vocabulary.
 
-    Raises TokenizerError (no tokens, kinds of another count, unknown kind) and ModelFileError (wrong value types,
-    special ids outside of the vocabulary).
+    Raises TokenizerError (no tokens, kinds of another count, unknown kind) and ModelFileError (values of a
+    wrong type, special ids outside of the vocabulary).
     """
     key = _PREFIX + "tokens"
     if key not in metadata:
@@ -138,7 +138,7 @@ def _special_id(metadata: Metadata, name: str, n_tokens: int) -> int | None:
 def _end_of_generation(
     texts: list[str], kinds: list[TokenKind], keyed: set[int], template: str
 ) -> tuple[frozenset[int], tuple[str, ...]]:
-    """The ids named by keys, and known texts: of a special kind always, of a normal kind if the template uses them.
+    """The ids named by keys, and known texts: control tokens always, ordinary ones if the template uses them.
 
     The last rule serves files converted wrongly; without the template's word a chat that merely quotes such a
     text would end.
@@ -149,7 +149,7 @@ def _end_of_generation(
         if text not in END_OF_GENERATION_TEXTS or token in found:
             continue
         if kinds[token] in (TokenKind.CONTROL, TokenKind.USER_DEFINED):
-            # Gemma 3 lists </s> among its HTML tags: a user-defined text counts only where nothing better is named.
+            # Gemma 3 has </s> as an HTML tag: a user-defined text counts only where no key names an end.
             if kinds[token] is TokenKind.CONTROL or not keyed or text in template:
                 found.add(token)
         elif kinds[token] is TokenKind.NORMAL and text in template:

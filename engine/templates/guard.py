@@ -1,0 +1,112 @@
+"""Keeps a person's words from becoming control tokens while a template moves them about.
+
+A template gets the conversation and gives one text, in which nobody can tell any more who wrote `<|im_end|>`.
+So each such text inside a message is replaced by one character that stands for it before rendering, and put
+back afterwards as a literal segment.  One private-use character passes through trim, split and upper case as it
+is and cannot be cut in two; it is drawn at random, so that a template cannot write one itself.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from engine.templates.operations import JSONObject
+from engine.tokenizers.special_tokens import SpecialTokenMatcher
+from engine.tokenizers.tokenizer import PromptSegment
+
+# One private-use plane of Unicode, without the two non-characters at its end.
+_FIRST_PRIVATE = 0xF0000
+_N_PRIVATE = 0xFFFE
+
+
+class GuardedTexts:
+    """Texts that somebody's words must never turn into."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.matcher = SpecialTokenMatcher({text: index for index, text in enumerate(texts)})
+        self._beginnings = {text[:end] for text in self.matcher.ids for end in range(1, len(text))}
+        self._longest = max(map(len, self._beginnings), default=0)
+
+    def ending(self, text: str) -> str:
+        """The longest end of text that begins a guarded text: what follows could complete it."""
+        for length in range(min(self._longest, len(text)), 0, -1):
+            if text[-length:] in self._beginnings:
+                return text[-length:]
+        return ""
+
+
+class ControlTextGuard:
+    """For one rendering.  sources: whatever may hold private-use characters of its own."""
+
+    def __init__(self, *sources: Any) -> None:
+        self._used = {
+            character for text in _texts(sources) for character in text if ord(character) >= _FIRST_PRIVATE
+        }
+        self._text_of: dict[str, str] = {}
+        self._character_of: dict[str, str] = {}
+
+    def cover(self, value: Any, texts: GuardedTexts) -> Any:
+        """A copy of value (text, or lists and objects of it) in which no guarded text is left."""
+        if isinstance(value, str):
+            covered, rest = self._cover_matches(value, texts)
+            ending = texts.ending(rest)
+            return covered + (rest.removesuffix(ending) + self._stand_in(ending) if ending else rest)
+        if isinstance(value, Mapping):
+            kind = JSONObject if isinstance(value, JSONObject) else dict
+            # Templates ask for keys by name: their endings stay as they are.
+            return kind(
+                ("".join(self._cover_matches(key, texts)), self.cover(item, texts))
+                for key, item in value.items()
+            )
+        if isinstance(value, (list, tuple)):
+            return [self.cover(item, texts) for item in value]
+        return value
+
+    def _cover_matches(self, text: str, texts: GuardedTexts) -> tuple[str, str]:
+        """text up to the end of the last guarded text, covered; and what is behind it."""
+        parts: list[str] = []
+        position = 0
+        for start, end, _ in texts.matcher.find(text):
+            parts += [text[position:start], self._stand_in(text[start:end])]
+            position = end
+        return "".join(parts), text[position:]
+
+    def _stand_in(self, text: str) -> str:
+        if text not in self._character_of:
+            character = self._draw()
+            self._character_of[text] = character
+            self._text_of[character] = text
+        return self._character_of[text]
+
+    def _draw(self) -> str:
+        while True:
+            character = chr(_FIRST_PRIVATE + secrets.randbelow(_N_PRIVATE))
+            if character not in self._used:
+                self._used.add(character)
+                return character
+
+    def uncover(self, rendered: str) -> list[PromptSegment]:
+        """The rendered text in segments: the words put back are literal."""
+        if not self._text_of:
+            return [PromptSegment(rendered)] if rendered else []
+        pieces = re.split("([" + "".join(self._text_of) + "])", rendered)
+        return [
+            PromptSegment(self._text_of.get(piece, piece), literal=piece in self._text_of)
+            for piece in pieces
+            if piece
+        ]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _texts(key)
+            yield from _texts(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _texts(item)
