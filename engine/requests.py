@@ -39,6 +39,7 @@ class SamplingSettings:
     top_p: keep the smallest set of at least this probability; 1: off, 0: only the likeliest.
     min_p: keep what is at least min_p times the likeliest; 0: off.
     repetition_penalty: > 0; 1: off.  Positive logits of recent tokens are divided by it, negative multiplied.
+    Line breaks and ends of generation are spared, or replies would run on.
     repetition_window: how many of the last tokens count; 0: off, -1: all.
     seed: None draws a fresh one.
     logit_bias: token id to a number added to its logit.
@@ -129,6 +130,12 @@ class CompletionRequest:
     sampling: SamplingSettings = SamplingSettings()
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _require(
+            self.max_tokens is None or self.max_tokens >= 0,
+            f"max_tokens must not be negative, it is {self.max_tokens}.",
+        )
 
 
 # What generation yields, in this order: ContextTrimmed?, PromptProgress+, TextPiece*, Finished.
