@@ -33,3 +33,9 @@ class WindowError(CauserieError):
     """The window cannot open here: Qt or a display is missing."""
 
     default_advice = "Use `causerie chat` to chat in the terminal."
+
+
+class ChatStoreError(CauserieError):
+    """The chats cannot be read or written (disk full, read-only, damaged, of a newer version)."""
+
+    default_advice = "Look at the free space of the disk and at the permissions of the data folder."

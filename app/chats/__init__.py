@@ -1,0 +1,1 @@
+"""Chats kept on disk.  No Qt here."""
