@@ -13,9 +13,16 @@ from pathlib import Path
 
 os.environ["QT_QPA_PLATFORM"] = os.environ.get("CAUSERIE_TEST_QT_PLATFORM", "offscreen")
 
+import hypothesis
 import pytest
 
 from tests.helpers import models
+
+# A busy machine makes single examples slow; that is no fault of the code.
+hypothesis.settings.register_profile(
+    "causerie", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("causerie")
 
 REAL_MODELS = frozenset({"smollm2_path", "gemma3_path"})
 

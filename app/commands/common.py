@@ -13,6 +13,7 @@ from app import paths
 from app.errors import ModelNotFoundError
 from app.library.known_models import known_models
 from app.terminal import ProgressLine, tell
+from engine.model import LoadedModel, load_model
 from engine.requests import LoadSettings, SamplingSettings
 
 DEFAULTS = SamplingSettings()
@@ -104,13 +105,11 @@ def model_path(given: Path) -> Path:
 
 
 @contextlib.contextmanager
-def loaded_model(options: argparse.Namespace) -> Iterator[Any]:
+def loaded_model(options: argparse.Namespace) -> Iterator[LoadedModel]:
     """The model of the options, loaded with a progress line and closed afterwards.
 
     Raises what `load_model` raises, `OutOfMemoryError` before anything is allocated.
     """
-    from engine.model import load_model
-
     path = model_path(options.file)
     with ProgressLine() as line:
         model = load_model(

