@@ -2,6 +2,9 @@
 
 Where the whole conversation does not fit, whole oldest turns are left out, each a question with all that
 answers it; the system prompt in front and the last turn always stay.
+
+What is left out grows in steps of a quarter of the context.  Were it always as little as possible, every
+message of a long chat would leave out another turn, and nearly all of the KV cache would be read anew.
 """
 
 from __future__ import annotations
@@ -17,8 +20,8 @@ if TYPE_CHECKING:
     from engine.model import LoadedModel
 
 SYSTEM_ROLES = frozenset({"system", "developer"})
-REPLY_SHARE = 4
-"""Without max_tokens, one part in this many of the context is kept free for the reply."""
+SHARES = 4
+"""The context in parts: one is the most that is kept free for the reply, and one is the step of trimming."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ def fitting_prompt(model: LoadedModel, messages: Sequence[Message], max_tokens: 
     The room is max_tokens, at most a quarter of the context.  A last turn alone may take all of the context.
     Raises `ContextOverflowError` where it is longer still, and `TemplateError`.
     """
-    room = model.context_size // REPLY_SHARE
+    room = model.context_size // SHARES
     if max_tokens is not None:
         room = min(room, max_tokens)
     n_system = _leading_system_messages(messages)
@@ -50,13 +53,18 @@ def fitting_prompt(model: LoadedModel, messages: Sequence[Message], max_tokens: 
     limit = model.context_size - room
     if len(prompt.ids) <= limit or len(turns) < 2:
         return _checked(prompt, model.context_size)
+    step = max(1, model.context_size // SHARES)
+    n_steps = -(-(len(prompt.ids) - limit) // step)
+    goal = len(prompt.ids) - n_steps * step
     # A prompt shrinks with every turn left out, so the fewest are found by halving: each try is a rendering.
     too_few, enough = 0, len(turns) - 1
     best = prompt_without(enough)
+    if len(best.ids) > goal:
+        goal = limit
     while enough - too_few > 1:
         middle = (too_few + enough) // 2
         prompt = prompt_without(middle)
-        if len(prompt.ids) <= limit:
+        if len(prompt.ids) <= goal:
             enough, best = middle, prompt
         else:
             too_few = middle

@@ -241,9 +241,24 @@ def test_old_turns_are_dropped_whole_and_the_system_prompt_stays(tokenizer):
     text = "".join(map(tokenizer.token_text, session.tokens))
     assert "Be brief." in text.replace("Ġ", " ")
     kept = [contents[0], *contents[1 + dropped :]]
-    one_more = [contents[0], *contents[1 + dropped - 2 :]]
-    assert records[-1].timings.prompt_tokens == size_of(tokenizer, *kept) <= 200 - room
-    assert size_of(tokenizer, *one_more) > 200 - room, "no more than needed is dropped"
+    n_read = records[-1].timings.prompt_tokens
+    assert n_read == size_of(tokenizer, *kept) <= 200 - room
+    turn = size_of(tokenizer, *history(2)[2:], "x") - size_of(tokenizer, "x")
+    assert n_read > 200 - room - 200 // 4 - turn, "no more than a step and a turn too much is dropped"
+
+
+def test_a_long_chat_is_trimmed_in_steps_and_mostly_reuses_the_cache(tokenizer):
+    session = Session(chat_model(tokenizer, "ok", context_size=400))
+    contents = [("Be brief.",)]
+    n_dropped, n_read = [], 0
+    for turn in range(40):
+        records = ask(session, *contents, f"question {turn}", max_tokens=10)
+        n_dropped.append(records[0].dropped_messages if isinstance(records[0], ContextTrimmed) else 0)
+        n_read += records[-1].timings.prompt_tokens
+        contents += [f"question {turn}", records[-1].text]
+    assert n_dropped == sorted(n_dropped) and n_dropped[-1] > 40
+    assert len(set(n_dropped)) < 15
+    assert n_read < 4 * size_of(tokenizer, *contents)
 
 
 def test_a_chat_that_fits_is_not_trimmed(tokenizer):
