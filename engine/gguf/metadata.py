@@ -171,9 +171,10 @@ class Metadata:
             raise self._wrong_type(key, entry, "an array of integers")
         items: NDArray[Any] = entry.value
         if items.size:
-            # The extremes are compared as Python integers: a uint64 may not fit int64.
-            self._check_range(key, int(items.min()), minimum, maximum)
-            self._check_range(key, int(items.max()), minimum, _INT64_MAX if maximum is None else maximum)
+            # As Python integers: a uint64 may not fit int64.
+            limit = _INT64_MAX if maximum is None else min(maximum, _INT64_MAX)
+            self._check_range(key, int(items.min()), minimum, None)
+            self._check_range(key, int(items.max()), None, limit)
         return items.astype(np.int64)
 
     def get_floats(self, key: str) -> NDArray[np.float32]:

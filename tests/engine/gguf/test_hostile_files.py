@@ -172,7 +172,7 @@ def test_alignments(tmp_path: Path, type: int, value: bytes, what: str) -> None:
 
 def test_alignment_zero_as_reported(tmp_path: Path) -> None:
     content = bytes.fromhex(
-        "475546460300000000000000000000000100000000000000"
+        "474755460300000000000000000000000100000000000000"
         "110000000000000067656e6572616c2e616c69676e6d656e740400000000000000"
     )
     assert len(content) == 57
