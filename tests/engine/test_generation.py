@@ -261,6 +261,16 @@ def test_a_long_chat_is_trimmed_in_steps_and_mostly_reuses_the_cache(tokenizer):
     assert n_read < 4 * size_of(tokenizer, *contents)
 
 
+def test_beside_a_large_system_prompt_as_little_as_possible_is_dropped(tokenizer):
+    """A whole step cannot be freed here; that is no reason to leave out every turn."""
+    contents = [("word " * 60,), *history(2), "Last"]
+    size = size_of(tokenizer, *contents)
+    without_one = size_of(tokenizer, contents[0], *history(2)[2:], "Last")
+    session = Session(chat_model(tokenizer, "ok", context_size=without_one + 10))
+    assert size_of(tokenizer, contents[0], "Last") > size - session.context_size // 4
+    assert ask(session, *contents, max_tokens=10)[0] == ContextTrimmed(2)
+
+
 def test_a_chat_that_fits_is_not_trimmed(tokenizer):
     contents = [*history(3), "Last"]
     size = size_of(tokenizer, *contents)
