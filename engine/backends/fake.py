@@ -237,9 +237,7 @@ class FakeBackend(Backend):
     def capabilities(self) -> Capabilities:
         return Capabilities(frozenset(SUPPORTED_TYPES), frozenset(OPERATIONS))
 
-    def estimate_memory(
-        self, weights: Mapping[str, Tensor], spec: CacheSpec, plan: Plan
-    ) -> MemoryEstimate:
+    def estimate_memory(self, weights: Mapping[str, Tensor], spec: CacheSpec, plan: Plan) -> MemoryEstimate:
         """Weights are counted as if they were copied; there is no arena, since nothing is computed."""
         return MemoryEstimate(_weight_bytes(weights), _cache_bytes(spec), arena=0)
 

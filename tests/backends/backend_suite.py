@@ -324,9 +324,7 @@ class BackendSuite:
 
     def test_the_file_may_be_closed_after_loading(self, llama):
         wanted = llama.run(llama.context(), TEXT[:5])
-        copies = {
-            name: replace(tensor, data=tensor.data.copy()) for name, tensor in llama.weights.items()
-        }
+        copies = {name: replace(tensor, data=tensor.data.copy()) for name, tensor in llama.weights.items()}
         loaded = llama.backend.load_weights(copies, lambda share: None)
         for copy in copies.values():
             copy.data[:] = 255

@@ -70,9 +70,7 @@ class Bench:
             self.on_load_step(step / self.load_steps)
             on_progress(step / self.load_steps)
         size = settings.context_size or 400
-        model = chat_model(
-            self.tokenizer, path, context_size=size, behaviour=self.behaviour, path=path
-        )
+        model = chat_model(self.tokenizer, path, context_size=size, behaviour=self.behaviour, path=path)
         model.memory = MemoryEstimate(1, 2, 3)
         self.models.append(model)
         self.on_loaded(model)

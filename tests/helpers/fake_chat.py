@@ -21,7 +21,8 @@ def chat_model(tokenizer, reply="", *, ends=True, behaviour=None, **model):
     behaviour = behaviour or FakeBehaviour()
     if reply:
         behaviour.script = script_of(tokenizer, reply, ends=ends)
-    return FakeModel(tokenizer=tokenizer, template=ChatTemplate.from_tokenizer(tokenizer), behaviour=behaviour, **model)
+    template = ChatTemplate.from_tokenizer(tokenizer)
+    return FakeModel(tokenizer=tokenizer, template=template, behaviour=behaviour, **model)
 
 
 def script_of(tokenizer, reply, *, ends=True):
