@@ -17,7 +17,7 @@ from engine.gguf.tensor_types import QuantType
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tensor:
-    """name; quant type; shape and byte strides; data: uint8[bytes], read-only; offset of element 0 in data."""
+    """name; quant type; shape and byte strides; data: uint8[bytes], read-only; offset of element 0."""
 
     name: str
     type: QuantType
@@ -67,7 +67,7 @@ class Tensor:
         return True
 
     def transposed(self, *axes: int) -> Tensor:
-        """The axes in another order.  A quantised type keeps its last axis last, since blocks lie along it."""
+        """The axes in another order.  A quantised type keeps its last axis: blocks lie along it."""
         if sorted(axes) != list(range(len(self.shape))):
             raise ValueError(f"{axes} is no order of {len(self.shape)} axes")
         if self.type.block_size > 1 and axes[-1] != len(self.shape) - 1:
@@ -91,9 +91,16 @@ class Tensor:
         return replace(self, shape=tuple(shape), offset=offset)
 
     def as_bytes(self) -> NDArray[np.uint8]:
-        """uint8[..., blocks, block_bytes], a strided view without a copy."""
+        """uint8[..., blocks, block_bytes], a strided view without a copy.
+
+        Raises ValueError where shape, strides and offset lead outside data.
+        """
         *outer, last = self.shape
         shape = (*outer, last // self.type.block_size, self.type.block_bytes)
+        # as_strided checks nothing and would read foreign memory.
+        reach = self.offset + sum((n - 1) * s for n, s in zip(shape, (*self.strides, 1), strict=True)) + 1
+        if min(self.offset, *self.strides) < 0 or (0 not in shape and reach > self.data.size):
+            raise ValueError(f"{self.name}: {self.shape} at {self.offset} leads outside its data")
         return np.lib.stride_tricks.as_strided(
             self.data[self.offset :], shape, (*self.strides, 1), writeable=False
         )

@@ -25,7 +25,7 @@ TRANSFORMERS = {
     ),
 }
 """Of `transformers` 5.24 (eager attention, float64) with the weights of the tiny models: logits 0 to 5 after
-the last id, logits 100 to 102 after the 21st, and the lengths of the logits after the first, 21st and last."""
+the last id, logits 100 to 102 after the 21st, and the lengths of the logits after first, 21st and last."""
 
 
 @pytest.mark.parametrize("family", TRANSFORMERS)
