@@ -21,7 +21,9 @@ from engine.requests import (
     TextPiece,
 )
 from engine.session import Session
+from engine.tokenizers import load_tokenizer
 from tests.helpers.fake_chat import GREEDY, chat_model, tiny_tokenizer
+from tests.helpers.vocabularies import sentence_piece_metadata
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +91,40 @@ def test_a_character_cut_short_becomes_a_replacement_in_the_tail(tokenizer):
     ids = tokenizer.encode("🙂", parse_special=False)[:2]
     finished = complete(Session(chat_model(tokenizer, ids)))[-1]
     assert (finished.text, finished.tail) == ("�", "�")
+
+
+def test_a_stop_string_may_be_met_by_the_very_last_character(tokenizer):
+    ids = tokenizer.encode("ab🙂", parse_special=False)[:-1]
+    model = chat_model(tokenizer, ids, ends=False)
+    finished = complete(Session(model), max_tokens=len(ids), stop=("b\ufffd",))[-1]
+    assert (finished.reason, finished.text) == ("stop", "a")
+
+
+def test_padding_beyond_the_vocabulary_is_never_chosen(tokenizer):
+    model = chat_model(tokenizer, [tokenizer.n_tokens + 5], n_vocabulary=tokenizer.n_tokens + 40)
+    sampling = SamplingSettings(temperature=1, seed=1)
+    ids = complete(Session(model), sampling=sampling, max_tokens=30)[-1].ids
+    assert ids and max(ids) < tokenizer.n_tokens
+
+
+TURNS = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]"
+
+
+@pytest.mark.parametrize("template", [TURNS, "{{ bos_token }}" + TURNS])
+def test_a_prompt_begins_with_one_bos_and_a_reply_keeps_its_space(template):
+    metadata = sentence_piece_metadata(
+        [("▁", -1.0), ("▁H", -1.0)], chat_template=template, add_eos_token=True
+    )
+    tokenizer = load_tokenizer(metadata)
+    space_h = tokenizer.vocabulary.texts.index("▁H")
+    model = chat_model(tokenizer, [space_h, tokenizer.eos_id], ends=False)
+    session = Session(model)
+    finished = ask(session, "Hi")[-1]
+    ids = list(session.tokens)
+    assert ids[0] == tokenizer.bos_id and tokenizer.bos_id not in ids[1:]
+    assert tokenizer.eos_id not in ids, "nothing can follow an end"
+    assert tokenizer.decode(ids[:-1]) == "[user]Hi[assistant]"
+    assert (finished.text, finished.reason) == (" H", "stop")
 
 
 @pytest.mark.parametrize("max_tokens", [0, 1, 3])

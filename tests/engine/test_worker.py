@@ -57,7 +57,7 @@ class Bench:
         self.models = []
         self.load_threads = set()
         self.failures = {}
-        self.load_steps = 4
+        self.shares = [0, 0.25, 0.5, 0.75, 1]
         self.on_load_step = lambda share: None
         self.on_loaded = lambda model: None
         self.worker = Worker(self.events.put, self.load_model)
@@ -66,9 +66,9 @@ class Bench:
         self.load_threads.add(threading.current_thread())
         if path in self.failures:
             raise self.failures[path]
-        for step in range(self.load_steps + 1):
-            self.on_load_step(step / self.load_steps)
-            on_progress(step / self.load_steps)
+        for share in self.shares:
+            self.on_load_step(share)
+            on_progress(share)
         size = settings.context_size or 400
         model = chat_model(self.tokenizer, path, context_size=size, behaviour=self.behaviour, path=path)
         model.memory = MemoryEstimate(1, 2, 3)
@@ -130,6 +130,12 @@ def test_load_then_chat(bench):
     assert (finished.text, finished.reason) == ("hello", "stop")
     pieces = [event.record.text for event in events if isinstance(event.record, TextPiece)]
     assert "".join(pieces) + finished.tail == "hello"
+
+
+def test_shares_never_fall_and_end_at_one(bench):
+    bench.shares = [0.5, 0.25, 0.75, 1.25]
+    events = bench.until_end(bench.worker.load("hello"))
+    assert [event.share for event in events[:-1]] == [0.5, 0.5, 0.75, 1]
 
 
 def test_everything_happens_in_the_worker_thread(tokenizer):
