@@ -23,6 +23,7 @@ import hashlib
 import os
 import subprocess
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,7 +36,9 @@ PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 STAMP = VENV / "causerie-installed.txt"
 LOG = ROOT / "build" / "setup.log"
 
-BUILT_FROM = ("pyproject.toml", "CMakeLists.txt", "engine/kernels/**/*.py", "engine/kernels/**/*.cmake")
+COMPILED = ROOT / "engine" / "kernels" / "compiled"
+
+BUILT_FROM = ("pyproject.toml", "CMakeLists.txt", "engine/kernels/source/*.py")
 """What the installation depends on; everything else is live in an editable installation."""
 
 FAST = "not slow and not real_model"
@@ -116,11 +119,16 @@ def set_up(for_window: bool, for_tests: bool) -> None:
             logged([sys.executable, "-m", "venv", "--clear", str(VENV)], "the virtual environment")
             logged([str(PYTHON), "-m", "pip", "install", "-q", "--upgrade", "pip"], "upgrading pip")
     stamp = installation_stamp()
-    if read(STAMP) != stamp:
-        with step("installing Causerie and building its kernels (some minutes the first time)"):
-            STAMP.unlink(missing_ok=True)
-            logged([str(PYTHON), "-m", "pip", "install", "-e", ".[test]"], "the installation")
-            STAMP.write_text(stamp, encoding="utf-8")
+    if read(STAMP) == stamp and any(COMPILED.rglob("*.*")):
+        return
+    STAMP.unlink(missing_ok=True)
+    pip = [str(PYTHON), "-m", "pip", "install"]
+    with step("installing the build tools"):
+        logged([*pip, *build_requirements()], "installing the build tools")
+    with step("installing Causerie and building its kernels (some minutes the first time)"):
+        # without isolation the build tools keep their place, so that only changed kernels are built again
+        logged([*pip, "--no-build-isolation", "-e", ".[test]"], "the installation")
+    STAMP.write_text(stamp, encoding="utf-8")
 
 
 def get_starter() -> str:
@@ -173,6 +181,11 @@ def installation_stamp() -> str:
     return digest.hexdigest()
 
 
+def build_requirements() -> list[str]:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return [*settings["build-system"]["requires"], "cmake", "ninja"]
+
+
 def read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
@@ -195,7 +208,8 @@ def step(title: str) -> Iterator[None]:
 
 def logged_quietly(command: list[str]) -> bool:
     """Runs a command with its output in the log; whether it went well."""
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    environment = {"CMAKE_BUILD_PARALLEL_LEVEL": str(os.cpu_count() or 1), **os.environ}
+    environment["DEBIAN_FRONTEND"] = "noninteractive"
     LOG.parent.mkdir(exist_ok=True)
     with LOG.open("ab") as log:
         log.write(f"\n$ {' '.join(command)}\n".encode())

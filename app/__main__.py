@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -20,15 +21,25 @@ EXIT_CTRL_C = 130
 EXIT_BROKEN_PIPE = 141
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the program with the arguments (those of the process where None) and returns the exit status."""
+def main() -> int:
+    """The whole process: runs what its arguments ask for and returns the exit status."""
     multiprocessing.freeze_support()
+    status = run_program(sys.argv[1:])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a late Ctrl-C must not change the status of what is done
+    return status
+
+
+def run_program(arguments: Sequence[str]) -> int:
+    """Runs the program with these arguments; returns the exit status, whatever happens.
+
+    Only wrong usage and a plea for help end in `SystemExit`, as argparse has it.
+    """
     terminal.use_utf8()
     logs.start()
     try:
         from app import command_line
 
-        status = command_line.run(list(sys.argv[1:] if arguments is None else arguments))
+        status = command_line.run(list(arguments))
         sys.stdout.flush()
         return status
     except BrokenPipeError:

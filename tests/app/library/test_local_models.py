@@ -1,0 +1,119 @@
+"""The list of models on the disk: found in place, damaged ones told, quick the second time."""
+
+import os
+import time
+
+import pytest
+
+from app import paths
+from app.library import local_models
+from app.library.local_models import list_models
+from engine.memory import free_memory
+from tests.helpers.tiny_model import write_tiny_model
+
+
+@pytest.fixture
+def folder():
+    paths.models_folder().mkdir(parents=True)
+    return paths.models_folder()
+
+
+def test_no_folder_is_no_error():
+    assert list_models() == []
+
+
+def test_models_of_the_model_folder_and_of_added_folders(folder, tmp_path):
+    write_tiny_model(folder / "one.gguf", metadata={"general.name": "B model"})
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    write_tiny_model(tmp_path / "deep" / "er" / "TWO.GGUF", "gemma3", quant_type="Q8_0")
+    (tmp_path / "notes.txt").write_text("no model")
+    first, second = list_models([tmp_path, tmp_path / "deep", tmp_path / "nowhere"])
+    assert (first.name, first.family, first.main_type, first.problem) == ("B model", "llama", "F32", "")
+    assert first.path == folder / "one.gguf"
+    assert (second.family, second.main_type) == ("gemma3", "Q8_0")
+    assert first.file_bytes == first.path.stat().st_size
+    assert first.memory is not None and first.memory.context_size == 512
+    assert first.file_bytes / 2 < first.memory.total < free_memory()
+    assert first.has_template and first.vocabulary_size == 300 and first.n_parameters > 0
+
+
+def test_a_larger_context_needs_more_memory(folder):
+    write_tiny_model(folder / "one.gguf")
+    small, large = (list_models(context_size=size)[0].memory for size in (64, 4096))
+    assert small is not None and large is not None
+    assert large.kv_cache == 64 * small.kv_cache and large.weights == small.weights
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"GGUF", b"GGUF\x03\0\0\0" + b"\xff" * 64, b"PK\x03\x04 a zip", None]
+)
+def test_a_damaged_file_is_listed_with_its_problem(folder, content):
+    path = folder / "bad.gguf"
+    if content is None:  # a sound file cut short
+        content = write_tiny_model(path).read_bytes()[:-1000]
+    path.write_bytes(content)
+    write_tiny_model(folder / "good.gguf")
+    bad, good = sorted(list_models(), key=lambda facts: facts.path.name)
+    assert bad.problem and bad.advice and bad.memory is None
+    assert good.problem == ""
+
+
+def test_an_unsupported_family_is_listed_by_name_with_its_problem(folder):
+    metadata = {"general.architecture": "mamba9"}
+    write_tiny_model(folder / "other.gguf", metadata=metadata)
+    (facts,) = list_models()
+    assert facts.family == "mamba9" and "mamba9" in facts.problem and facts.memory is None
+
+
+def test_hostile_names_in_a_file_do_no_harm(folder):
+    write_tiny_model(folder / "x.gguf", metadata={"general.name": "\x1b[2J<b>\n" * 1000})
+    (facts,) = list_models()
+    assert facts.problem == ""
+
+
+def test_circles_links_and_folders_named_like_models(folder):
+    write_tiny_model(folder / "one.gguf")
+    (folder / "folder.gguf").mkdir()
+    (folder / "loop.gguf").symlink_to("loop.gguf")
+    (folder / "round").symlink_to(folder)
+    (folder / "same.gguf").symlink_to("one.gguf")
+    (folder / "gone.gguf").symlink_to("nothing-here")
+    (folder / ".partial").mkdir()
+    write_tiny_model(folder / ".partial" / "half.gguf")
+    assert [facts.path.name for facts in list_models()] == ["one.gguf"]
+
+
+def test_fifty_models_are_listed_within_a_second_once_they_are_known(folder, monkeypatch):
+    write_tiny_model(folder / "0.gguf")
+    content = (folder / "0.gguf").read_bytes()
+    for number in range(1, 50):
+        (folder / f"{number}.gguf").write_bytes(content)
+    first = list_models()
+
+    def no_reading(*_):
+        raise AssertionError("a known file was read again")
+
+    monkeypatch.setattr(local_models, "read_facts", no_reading)
+    started = time.monotonic()
+    assert list_models() == first and len(first) == 50
+    assert time.monotonic() - started < 1
+
+
+def test_a_changed_file_is_read_again(folder):
+    path = write_tiny_model(folder / "one.gguf", metadata={"general.name": "Old"})
+    assert [facts.name for facts in list_models()] == ["Old"]
+    write_tiny_model(path, metadata={"general.name": "New"})
+    os.utime(path, ns=(1, 1))
+    assert [facts.name for facts in list_models()] == ["New"]
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"version": 0, "models": {}}', '{"models": 3}'])
+def test_a_damaged_memory_of_the_list_is_no_harm(folder, content):
+    write_tiny_model(folder / "one.gguf")
+    expected = list_models()
+    cache = paths.cache_folder() / "models.json"
+    cache.write_text(content)
+    assert list_models() == expected
+    entries = cache.read_text().replace('"family": "llama"', '"kind": 7')
+    cache.write_text(entries)
+    assert list_models() == expected
