@@ -1,8 +1,8 @@
 """How much a template may compute, hold and write: counted as it runs, in the thread that renders it.
 
 A template out of a model file is hostile until shown otherwise.  Nothing in Python stops a single operation
-that is under way, so values are measured before and after each operation (none is given operands that could make
-it long), and the clock is read between operations.
+that is under way, so values are measured before and after each operation (none is given operands that could
+make it long), and the clock is read between operations.
 """
 
 from __future__ import annotations

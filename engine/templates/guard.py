@@ -2,8 +2,8 @@
 
 A template gets the conversation and gives one text, in which nobody can tell any more who wrote `<|im_end|>`.
 So each such text inside a message is replaced by one character that stands for it before rendering, and put
-back afterwards as a literal segment.  One private-use character passes through trim, split and upper case as it
-is and cannot be cut in two; it is drawn at random, so that a template cannot write one itself.
+back afterwards as a literal segment.  One private-use character passes through trim, split and upper case as
+it is and cannot be cut in two; it is drawn at random, so that a template cannot write one itself.
 """
 
 from __future__ import annotations

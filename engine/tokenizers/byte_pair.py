@@ -84,7 +84,7 @@ class BytePairTokenizer(Tokenizer):
         for symbol in merge_symbols(visible, self._priority):
             token = self._ids.get(symbol)
             # A joined symbol that is no token is spelt byte by byte.  A byte without a token is left out, as
-            # llama.cpp does: it never occurred in the training text, and the unknown token may be a control token.
+            # llama.cpp does: it was not in the training text, and the unknown token may be a control token.
             ids += [token] if token is not None else [self._ids[c] for c in symbol if c in self._ids]
         return ids
 

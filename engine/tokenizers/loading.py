@@ -16,8 +16,8 @@ _PREFIX = "tokenizer.ggml."
 def load_tokenizer(metadata: Metadata) -> Tokenizer:
     """The tokenizer of a model file.
 
-    Raises TokenizerError (vocabulary missing, incomplete or contradictory), UnsupportedModelError (a kind that
-    is not built here, by name) and ModelFileError (values of a wrong type).
+    Raises TokenizerError (vocabulary missing, incomplete or contradictory), UnsupportedModelError (a kind
+    that is not built here, by name) and ModelFileError (values of a wrong type).
     """
     key = _PREFIX + "model"
     if key not in metadata:

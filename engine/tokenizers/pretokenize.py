@@ -1,8 +1,8 @@
 """How byte-level vocabularies split a text into words before any merging.
 
 A rule is a list of patterns, applied one after the other: each splits every fragment left by the one before
-into its matches and the gaps between them.  The patterns are part of the published models (`tokenizer.json` of
-each family); `tokenizer.ggml.pre` names the rule.
+into its matches and the gaps between them.  The patterns are part of the published models (`tokenizer.json`
+of each family); `tokenizer.ggml.pre` names the rule.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class SentencePieceTokenizer(Tokenizer):
         return ids
 
     def _find_word_start(self) -> re.Pattern[str]:
-        """Where a text may be cut without changing its ids: before a space that no token has behind that letter.
+        """Where a text may be cut without changing its ids: before a space that no token has there.
 
         Words can then be encoded one by one and remembered.
         """

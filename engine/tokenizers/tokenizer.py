@@ -111,7 +111,7 @@ class Tokenizer(ABC):
     def decode(self, ids: Iterable[int], *, continues_text: bool = False) -> str:
         """The text of ids without control tokens; bytes that are no UTF-8 become U+FFFD.
 
-        continues_text: ids follow others (a reply after its prompt), so that a leading space is the text's own.
+        continues_text: ids follow others (a reply after its prompt), so a leading space is the text's own.
         """
         raw = b"".join(map(self.piece, ids))
         if self.strips_leading_space and not continues_text:
@@ -124,7 +124,7 @@ class Tokenizer(ABC):
         return False
 
     def piece(self, token: int) -> bytes:
-        """The bytes that a token adds to a text; none for control tokens.  TokenizerError if there is no such id."""
+        """The bytes that a token adds to a text; none for control tokens.  TokenizerError: no such id."""
         self._check(token)
         known = self._pieces[token]
         if known is None:
