@@ -80,6 +80,8 @@ def generate(
             yield TextPiece(text, choice.token, choice.logprob)
             reason = _reason_to_end(session, request, reply, should_stop)
     except Exception:
+        # Keys and values that are no numbers would spoil every later reply.
+        session.forget()
         if tail := reply.finish():
             yield TextPiece(tail, NO_TOKEN, 0.0)
         raise

@@ -75,10 +75,14 @@ class Session:
         assert self.logits is not None
         return self.logits
 
-    def close(self) -> None:
-        """Frees the KV cache.  May be called twice."""
+    def forget(self) -> None:
+        """Trusts nothing in the cache any more: the next prompt is read from its beginning."""
         self._tokens = []
         self.logits = None
+
+    def close(self) -> None:
+        """Frees the KV cache.  May be called twice."""
+        self.forget()
         self._context.close()
 
     def _check(self, ids: Sequence[int]) -> None:
@@ -123,6 +127,5 @@ class Session:
             self.logits = logits[0] if want_logits else None
         except BaseException:
             # Nobody knows what a failed or interrupted run has left in the cache.
-            self._tokens = []
-            self.logits = None
+            self.forget()
             raise

@@ -218,6 +218,16 @@ def test_invalid_numbers_in_the_middle_lose_no_text(tokenizer):
     assert seen[-1] == TextPiece("de", NO_TOKEN, 0.0)
 
 
+def test_after_invalid_numbers_the_prompt_is_read_anew(tokenizer):
+    model = chat_model(tokenizer, "abc", behaviour=FakeBehaviour(invalid_after=3))
+    session = Session(model)
+    with pytest.raises(InvalidNumbersError):
+        complete(session)
+    model.behaviour.invalid_after = None
+    finished = complete(session)[-1]
+    assert (finished.text, finished.timings.reused_tokens) == ("abc", 0)
+
+
 def test_a_seed_gives_the_same_reply_again(tokenizer):
     def reply(seed):
         session = Session(chat_model(tokenizer))
