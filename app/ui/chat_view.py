@@ -33,10 +33,11 @@ SHOWN_AT_FIRST = 40
 
 
 class ChatView(QTextBrowser):
-    """Shows messages; `regenerate` and `copied` tell what the person asked for in it."""
+    """Shows messages; `regenerate` and `copied` tell what the person did; `flushed`: text was shown."""
 
     regenerate = Signal(int)
     copied = Signal()
+    flushed = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -187,6 +188,7 @@ class ChatView(QTextBrowser):
     def _flush(self) -> None:
         if self._chat.refresh():
             self._keep_place()
+            self.flushed.emit()
 
     def _rebuild(self) -> None:
         """Writes the same messages again; a running reply goes on."""

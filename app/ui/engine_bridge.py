@@ -72,7 +72,8 @@ class EngineBridge(QObject):
         self._start_error: CauserieError | None = None
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._wake_sent = False
-        self._waiting: list[Callable[[Worker], None]] = []
+        self._waiting_load: Callable[[Worker], None] | None = None
+        self._waiting_chat: Callable[[Worker], None] | None = None
         self._load_id: int | None = None
         self._reply_id: int | None = None
         self._starter: threading.Thread | None = None
@@ -96,13 +97,14 @@ class EngineBridge(QObject):
         def submit(worker: Worker) -> None:
             self._load_id = worker.load(path, settings, replace=replace)
 
-        self._submit(submit)
+        self._waiting_load = submit
+        self._submit_waiting()
 
     def cancel_load(self) -> None:
         if self._worker is not None and self._load_id is not None:
             self._worker.cancel(self._load_id)
-        elif self.is_loading and self._worker is None:
-            self._waiting.clear()
+        elif self._waiting_load is not None:
+            self._waiting_load = None
             self.is_loading = False
             self.load_cancelled.emit()
 
@@ -114,16 +116,21 @@ class EngineBridge(QObject):
         def submit(worker: Worker) -> None:
             self._reply_id = worker.chat(request)
 
-        self._submit(submit)
+        self._waiting_chat = submit
+        self._submit_waiting()
 
     def stop(self) -> None:
         """Ends the running reply within one token."""
         if self._worker is not None and self._reply_id is not None:
             self._worker.cancel(self._reply_id)
+        elif self._waiting_chat is not None:
+            self._waiting_chat = None
+            self.is_replying = False
+            self.reply_cancelled.emit()
 
     def shutdown(self, timeout: float) -> bool:
         """Ends the engine's thread; whether it ended in time. Its events are heard no more."""
-        self._waiting.clear()
+        self._waiting_load = self._waiting_chat = None
         deadline = time.monotonic() + timeout
         if self._starter is not None:
             self._starter.join(timeout)
@@ -134,14 +141,27 @@ class EngineBridge(QObject):
         self.is_loading = self.is_replying = False
         return ended
 
-    def _submit(self, action: Callable[[Worker], None]) -> None:
+    def _submit_waiting(self) -> None:
+        """Hands over what waits for the worker, which may not have started yet."""
         self.start()
         if self._worker is None:
-            self._waiting.append(action)
             if self._start_error is not None:
-                self._on_started()
-        else:
-            action(self._worker)
+                self._fail(self._start_error)
+            return
+        load, self._waiting_load = self._waiting_load, None
+        chat, self._waiting_chat = self._waiting_chat, None
+        for submit in (load, chat):
+            if submit is not None:
+                submit(self._worker)
+
+    def _fail(self, error: CauserieError) -> None:
+        self._waiting_load = self._waiting_chat = None
+        if self.is_loading:
+            self.is_loading = False
+            self.load_failed.emit(error)
+        if self.is_replying:
+            self.is_replying = False
+            self.reply_failed.emit(error)
 
     def _start(self) -> None:
         """Runs in a thread of its own."""
@@ -158,17 +178,7 @@ class EngineBridge(QObject):
 
     @Slot()
     def _on_started(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        if self._worker is not None:
-            for action in waiting:
-                action(self._worker)
-        elif self._start_error is not None:
-            if self.is_loading:
-                self.is_loading = False
-                self.load_failed.emit(self._start_error)
-            if self.is_replying:
-                self.is_replying = False
-                self.reply_failed.emit(self._start_error)
+        self._submit_waiting()
 
     def _on_event(self, event: Event) -> None:
         """Runs in the worker's thread."""

@@ -1,0 +1,159 @@
+"""Starts the window. The order, and why:
+
+1. Qt's application with the theme, so that the first picture is right.
+2. Settings and the chat store: small files, read at once. What is wrong with them becomes a notice.
+3. The main window is shown: nothing of the engine has been imported yet, so it is there within a second.
+4. When the event loop runs: the engine's thread is started (numpy and the kernels are imported there), and
+   the model is loaded: the one asked for, else the last one, else the starter where it is here.
+5. At the end, by whatever way (closed, Ctrl+Q, SIGINT, SIGTERM, log-off): the running reply is saved as
+   stopped, the engine's thread and downloads are ended, the store is closed. An engine that does not end
+   within END_SECONDS is left behind: everything is saved by then.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from types import TracebackType
+
+from PySide6.QtCore import QObject, QSocketNotifier, QTimer
+from PySide6.QtWidgets import QApplication
+
+from app import paths
+from app.chats.store import ChatStore, open_in_memory, open_store
+from app.settings import load as load_settings
+from app.ui.dialogs import show_error
+from app.ui.engine_bridge import EngineBridge, WorkerFactory, make_worker
+from app.ui.main_window import MainWindow
+from app.ui.theme import ThemeKeeper
+from engine.errors import CauserieError
+
+log = logging.getLogger(__name__)
+
+END_SECONDS = 3.0
+
+
+def run_window(model_path: Path | None = None, worker_factory: WorkerFactory = make_worker) -> int:
+    """Opens the window and returns its exit status when it is closed.
+
+    model_path: the file to load at once.  worker_factory: makes the engine's worker; tests give another.
+    """
+    application = QApplication.instance() or QApplication(sys.argv[:1])
+    assert isinstance(application, QApplication)
+    application.setApplicationName("Causerie")
+    application.setApplicationDisplayName("Causerie")
+    application.setDesktopFileName("causerie")
+    application.setStyle("Fusion")
+    themes = ThemeKeeper(application)
+    settings = load_settings()
+    store, notice = open_chats()
+    window = MainWindow(store, settings, themes, EngineBridge(worker_factory))
+    for text in (*settings.problems, notice):
+        window.add_notice(text)
+    interrupts = _Interrupts(window)
+    sys.excepthook = _ExceptionHook(window)
+    application.commitDataRequest.connect(window.save_all)
+    window.show()
+    QTimer.singleShot(0, window, lambda: _begin(window, model_path))
+    status = application.exec()
+
+    window.save_all()
+    ended = window.models.shutdown(END_SECONDS / 2)
+    ended = window.bridge.shutdown(END_SECONDS) and ended
+    store.close()
+    interrupts.close()
+    sys.excepthook = sys.__excepthook__
+    if not ended:
+        log.warning("the engine did not end in time")
+        logging.shutdown()
+        os._exit(status)  # a thread that hangs in a driver or a dead disk must not keep the program
+    window.deleteLater()
+    return status
+
+
+def open_chats() -> tuple[ChatStore, str]:
+    """The chat store and a notice; one in memory where the file cannot be used."""
+    try:
+        store, notice = open_store(paths.chats_file())
+        store.mark_interrupted()
+    except CauserieError as error:
+        return open_in_memory(), f"{error} Chats of this session will not be kept."
+    return store, notice
+
+
+def first_model(asked: Path | None, last: str) -> Path | None:
+    """What to load at the start."""
+    if asked is not None:
+        return asked
+    if last and Path(last).is_file():
+        return Path(last)
+    from app.library.starter import starter_is_here, starter_path
+
+    return starter_path() if starter_is_here() else None
+
+
+def _begin(window: MainWindow, asked: Path | None) -> None:
+    window.bridge.start()
+    try:
+        model = first_model(asked, window.settings.last_model)
+    except CauserieError as error:
+        window.add_notice(str(error))
+        return
+    if model is not None:
+        window.load_model(model)
+
+
+class _Interrupts(QObject):
+    """SIGINT and SIGTERM close the window: Python's handlers alone would wait for the next event."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._reader, self._writer = socket.socketpair()
+        self._reader.setblocking(False)
+        self._writer.setblocking(False)
+        self._before_fd = signal.set_wakeup_fd(self._writer.fileno())
+        self._before = {
+            number: signal.signal(number, self._ignore) for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        self._notifier = QSocketNotifier(self._reader.fileno(), QSocketNotifier.Type.Read, self)
+        self._notifier.activated.connect(self._on_signal)
+
+    def close(self) -> None:
+        self._notifier.setEnabled(False)
+        signal.set_wakeup_fd(self._before_fd)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._reader.close()
+        self._writer.close()
+
+    @staticmethod
+    def _ignore(_number: int, _frame: object) -> None:
+        """The wake-up socket tells."""
+
+    def _on_signal(self) -> None:
+        self._reader.recv(64)
+        self._window.close()
+        QApplication.exit(0)  # also where a dialog is open
+
+
+class _ExceptionHook:
+    """A fault of ours in a slot: into the log, and a sentence for the person instead of a traceback."""
+
+    def __init__(self, window: MainWindow) -> None:
+        self._window = window
+
+    def __call__(
+        self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
+        log.error("unexpected error", exc_info=(kind, error, trace))
+        if not isinstance(error, CauserieError):
+            error = CauserieError(
+                f"Something unexpected happened: {kind.__name__}: {error}",
+                "Go on if you can; the log holds the details.",
+            )
+        show_error(error, self._window)
