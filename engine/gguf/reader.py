@@ -34,11 +34,9 @@ DEFAULT_ALIGNMENT = 32
 MAX_ALIGNMENT = 1 << 20
 MAX_KEYS = 1 << 16
 MAX_KEY_BYTES = (1 << 16) - 1
-MAX_TENSORS = 100_000
+MAX_TENSORS = 1 << 16
 MAX_NAME_BYTES = 64
 MAX_DIMENSIONS = 4
-MAX_ARRAY_ITEMS = 1 << 22
-"""Of all arrays together: several times the largest vocabulary known."""
 
 LEAST_KEY_BYTES = 13
 """A key of no bytes, its type and a value of one byte."""
@@ -143,15 +141,11 @@ def _check_count(cursor: Cursor, count: int, what: str, least_bytes: int, limit:
 
 def _read_metadata(cursor: Cursor, n_keys: int) -> Metadata:
     values: dict[str, MetadataValue] = {}
-    items_left = MAX_ARRAY_ITEMS
     for index in range(n_keys):
         key = _read_name(cursor, f"metadata key {index}", MAX_KEY_BYTES)
         if key in values:
             raise ModelFileError(f"{cursor.file_name}: the metadata key {key} stands twice.")
-        entry = _read_value(cursor, key, items_left)
-        if entry.type is ValueType.ARRAY:
-            items_left -= len(entry.value)
-        values[key] = entry
+        values[key] = _read_value(cursor, key)
     return Metadata(values, cursor.file_name)
 
 
@@ -174,7 +168,7 @@ def _read_type(cursor: Cursor, field: str) -> ValueType:
         raise ModelFileError(f"{cursor.file_name}: {field} is of the unknown type {number}.") from None
 
 
-def _read_value(cursor: Cursor, key: str, items_left: int) -> MetadataValue:
+def _read_value(cursor: Cursor, key: str) -> MetadataValue:
     type = _read_type(cursor, key)
     if type is ValueType.STRING:
         return MetadataValue(type, cursor.string(key))
@@ -184,10 +178,6 @@ def _read_value(cursor: Cursor, key: str, items_left: int) -> MetadataValue:
     count = cursor.uint64(f"the length of {key}")
     if element_type is ValueType.ARRAY:
         raise ModelFileError(f"{cursor.file_name}: {key} is an array of arrays, which no model needs.")
-    if count > items_left:
-        raise ModelFileError(
-            f"{cursor.file_name}: {key} has {count} elements; all arrays together may have {MAX_ARRAY_ITEMS}."
-        )
     if element_type is ValueType.STRING:
         return MetadataValue(type, cursor.strings(count, key), element_type)
     return MetadataValue(type, cursor.numbers(element_type, count, key), element_type)
