@@ -57,7 +57,7 @@ class Settings:
     model_folders: tuple[str, ...] = _setting((), "Folders with models, beside the model folder.")
     last_model: str = _setting("", "The model file that was loaded last.")
     window_geometry: str = _setting("", "Size and place of the window, as Qt writes them (base64).")
-    side_panel_open: bool = _setting(True, "Whether the panel with these settings is shown.")
+    side_panel_open: bool = _setting(False, "Whether the panel with these settings is shown.")
 
     problems: tuple[str, ...] = field(default=(), compare=False)
     _unknown: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)

@@ -28,7 +28,8 @@ from engine.requests import (
 )
 
 if TYPE_CHECKING:
-    from engine.worker import Event, ModelInfo, Worker
+    from engine.events import Event, ModelInfo
+    from engine.worker import Worker
 
 log = logging.getLogger(__name__)
 
@@ -201,7 +202,7 @@ class EngineBridge(QObject):
         self._wake.emit()
 
     def _dispatch(self, event: Event) -> None:
-        from engine.worker import Failed, GenerationEvent, Loaded, LoadProgress, RequestCancelled, Unloaded
+        from engine.events import Failed, GenerationEvent, Loaded, LoadProgress, RequestCancelled, Unloaded
 
         if event.request_id == self._load_id:
             match event:

@@ -135,14 +135,14 @@ def style_sheet(theme: Theme) -> str:
     #side, #sidePanel {{ background: {theme.panel}; }}
     #canvas, #emptyPage {{ background: {theme.canvas}; }}
     #chatView {{ background: {theme.canvas}; border: none; }}
-    #chatList {{ background: transparent; border: none; outline: none; }}
+    #chatList, #chatList:focus {{ background: transparent; border: none; outline: none; padding: 0; }}
     #chatList::item {{ padding: 8px 10px; border-radius: 8px; color: {theme.text}; }}
     #chatList::item:hover {{ background: {theme.card}; }}
     #chatList::item:selected {{ background: {theme.border}; color: {theme.text}; }}
     #chatList:focus::item:selected {{ border: 2px solid {theme.accent}; padding: 6px 8px; }}
     #promptFrame {{ background: {theme.canvas}; border: 1px solid {theme.border}; border-radius: 14px; }}
     #promptFrame[focused="true"] {{ border: 1px solid {theme.accent}; }}
-    #promptEdit {{ background: transparent; border: none; }}
+    #promptEdit, #promptEdit:focus {{ background: transparent; border: none; padding: 0; }}
     #panelScroll, #panelScroll > QWidget > QWidget {{ background: {theme.panel}; border: none; }}
     QLabel[muted="true"] {{ color: {theme.muted}; }}
     QLabel[title="true"] {{ font-weight: 600; }}
@@ -163,11 +163,11 @@ def style_sheet(theme: Theme) -> str:
     QToolButton[quiet="true"] {{ border: 1px solid transparent; }}
     QToolButton[quiet="true"]:focus {{ border: 2px solid {theme.accent}; padding: 5px 11px; }}
     QToolButton::menu-indicator {{ image: none; }}
-    QPlainTextEdit, QLineEdit, QSpinBox, QDoubleSpinBox, QListWidget {{
+    QPlainTextEdit, QLineEdit, QListWidget {{
         background: {theme.canvas}; color: {theme.text}; border: 1px solid {theme.border};
         border-radius: 8px; padding: 5px;
     }}
-    QPlainTextEdit:focus, QLineEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus, QListWidget:focus {{
+    QPlainTextEdit:focus, QLineEdit:focus, QListWidget:focus {{
         border: 2px solid {theme.accent}; padding: 4px;
     }}
     QProgressBar {{
