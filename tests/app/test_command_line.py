@@ -15,6 +15,7 @@ from app.commands import window
 from app.errors import WindowError
 from engine.errors import Cancelled, CauserieError
 from tests.helpers.run_app import ROOT, run_app
+from tests.helpers.tiny_model import N_TOKENS, write_tiny_model
 
 
 def test_version_and_help():
@@ -158,9 +159,12 @@ def test_without_a_display_the_window_says_so(monkeypatch):
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("times", [1, 2])
 def test_ctrl_c_ends_a_completion_with_130(tmp_path, times):
-    from tests.helpers.tiny_model import write_tiny_model
-
-    path = write_tiny_model(tmp_path / "tiny.gguf", context_length=1 << 20)
+    endless: dict[str, object] = {
+        "tokenizer.ggml.eos_token_id": None,
+        "tokenizer.ggml.token_type": [1] * N_TOKENS,
+        "tokenizer.chat_template": None,
+    }
+    path = write_tiny_model(tmp_path / "tiny.gguf", metadata=endless)
     command = f"complete {path} -p hi -n 1000000 -c 1000000 --backend fake".split()
     process = subprocess.Popen(
         [sys.executable, "-m", "app", *command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
