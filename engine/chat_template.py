@@ -70,11 +70,11 @@ class ChatTemplate:
             self._template = self._sandbox.from_string(source)
         end = deadline()
         self._content_as_parts = False
-        if not self._prints("user", end):
+        if self._prints("user", end) is False:
             # Some templates only know content as a list of parts, and pass over a text in silence.
             self._content_as_parts = True
-            self._content_as_parts = self._prints("user", end)
-        self._system_is_printed = self._prints("system", end)
+            self._content_as_parts = self._prints("user", end) is True
+        self._system_is_printed = self._prints("system", end) is not False
 
     @classmethod
     def from_tokenizer(cls, tokenizer: Tokenizer) -> ChatTemplate | None:
@@ -153,15 +153,18 @@ class ChatTemplate:
             covered["content"] = [{"type": "text", "text": covered["content"]}]
         return covered
 
-    def _prints(self, role: str, end: float) -> bool:
-        """Whether the text of a message of this role comes out.  Raises TemplateError as `render` does."""
+    def _prints(self, role: str, end: float) -> bool | None:
+        """Whether the text of a message of this role comes out; None where the template takes no such probe.
+
+        Raises TemplateError for what is forbidden or takes too long.
+        """
         messages = [{"role": role, "content": _PROBE}]
         if role != "user":
             messages.append({"role": "user", "content": "Hi"})
         try:
             segments = self._render(messages, True, {}, end)
         except _NoPrompt:
-            return False
+            return None
         return _PROBE in "".join(segment.text for segment in segments).casefold()
 
 

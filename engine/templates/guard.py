@@ -8,6 +8,7 @@ it is and cannot be cut in two; it is drawn at random, so that a template cannot
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
@@ -92,11 +93,15 @@ class ControlTextGuard:
         """The rendered text in segments: the words put back are literal."""
         if not self._text_of:
             return [PromptSegment(rendered)] if rendered else []
-        pieces = re.split("([" + "".join(self._text_of) + "])", rendered)
+        # A template that prints a whole list or object prints such characters escaped, as Python and JSON do.
+        text_of = {
+            spelling: text
+            for character, text in self._text_of.items()
+            for spelling in (character, ascii(character)[1:-1], json.dumps(character)[1:-1])
+        }
+        pieces = re.split("(" + "|".join(map(re.escape, text_of)) + ")", rendered)
         return [
-            PromptSegment(self._text_of.get(piece, piece), literal=piece in self._text_of)
-            for piece in pieces
-            if piece
+            PromptSegment(text_of.get(piece, piece), literal=piece in text_of) for piece in pieces if piece
         ]
 
 

@@ -71,7 +71,7 @@ def byte_pair_metadata(
 def sentence_piece_metadata(
     pieces: Sequence[tuple[str, float]], /, extra: Sequence[tuple[str, int]] = (), **values: object
 ) -> Metadata:
-    """Ids 0 to 2: <unk>, <s>, </s>; 3 to 258: the bytes; then pieces (text, score); then extra (text, kind)."""
+    """Ids 0 to 2: <unk>, <s>, </s>; up to 258: the bytes; then pieces (text, score); extra (text, kind)."""
     texts = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
     kinds = [UNKNOWN, CONTROL, CONTROL, *[BYTE] * 256]
     scores = [0.0] * len(texts) + [score for _, score in pieces] + [0.0] * len(extra)
