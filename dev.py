@@ -145,7 +145,6 @@ def check_style() -> int:
     status = 0
     for name, command in {
         "ruff": ["ruff", "check", "."],
-        "ruff format": ["ruff", "format", "--check", "--quiet", "."],
         "mypy": ["mypy"],
     }.items():
         started = time.monotonic()
