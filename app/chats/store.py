@@ -25,8 +25,10 @@ from app.errors import ChatStoreError
 log = logging.getLogger(__name__)
 
 MAX_TITLE = 60
-BUSY_SECONDS = 2.0
+BUSY_SECONDS = 0.5
 """How long a write waits for another program that is writing."""
+MAX_CHECKED_PAGES = 16_384
+"""A file of more pages (64 MiB) is not read through at every start; its damage shows when it is met."""
 
 
 class ChatStore:
@@ -176,13 +178,17 @@ def title_of(text: str) -> str:
 
 def _connect(name: str) -> sqlite3.Connection:
     connection = sqlite3.connect(name, timeout=BUSY_SECONDS, isolation_level=None)
+    # one damaged text must not hide a whole chat
+    connection.text_factory = lambda content: content.decode("utf-8", "replace")
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA foreign_keys = ON")
         upgrade(connection)
-        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if verdict != "ok":
-            raise sqlite3.DatabaseError(f"file is damaged: {verdict}")
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        if pages <= MAX_CHECKED_PAGES:
+            (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if verdict != "ok":
+                raise sqlite3.DatabaseError(f"file is damaged: {verdict}")
     except BaseException:
         connection.close()
         raise

@@ -220,7 +220,7 @@ class DocumentWriter:
         return form
 
     def _write_code(self, block: CodeBlock, address: str, level: int) -> None:
-        frame = self.open_frame("code", self._frame_format(level, margin=4, padding=10))
+        frame = self.open_frame("code", self._frame_format(level, margin=6, padding=10))
         header = self.block_format()
         header.setLineHeight(100, PROPORTIONAL)
         header.setAlignment(Qt.AlignmentFlag.AlignRight)

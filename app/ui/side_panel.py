@@ -110,6 +110,7 @@ class SidePanel(QWidget):
         control.setToolTip(DECLARATIONS[name].description)
         control.setAccessibleDescription(DECLARATIONS[name].description)
         control.setObjectName(name)
+        control.setMinimumHeight(32)
         self._rows.addWidget(label)
         self._rows.addWidget(control)
 

@@ -139,7 +139,7 @@ def style_sheet(theme: Theme) -> str:
     #chatList::item {{ padding: 8px 10px; border-radius: 8px; color: {theme.text}; }}
     #chatList::item:hover {{ background: {theme.card}; }}
     #chatList::item:selected {{ background: {theme.border}; color: {theme.text}; }}
-    #chatList:focus::item:selected {{ border: 2px solid {theme.accent}; padding: 6px 8px; }}
+    #chatList::item:selected:focus {{ border: 2px solid {theme.accent}; padding: 6px 8px; }}
     #promptFrame {{ background: {theme.canvas}; border: 1px solid {theme.border}; border-radius: 14px; }}
     #promptFrame[focused="true"] {{ border: 1px solid {theme.accent}; }}
     #promptEdit, #promptEdit:focus {{ background: transparent; border: none; padding: 0; }}
@@ -199,6 +199,9 @@ class ThemeKeeper(QObject):
             hints.accessibility().contrastPreferenceChanged.connect(self._apply)
         self._apply()
 
+    def system_is_dark(self) -> bool:
+        return self._application.styleHints().colorScheme() == Qt.ColorScheme.Dark
+
     def _apply(self) -> None:
         hints = self._application.styleHints()
         wants_contrast = (
@@ -209,7 +212,7 @@ class ThemeKeeper(QObject):
             self._application.setPalette(QPalette())
             self.theme = contrast_theme(self._application.palette())
         else:
-            self.theme = DARK if hints.colorScheme() == Qt.ColorScheme.Dark else LIGHT
+            self.theme = DARK if self.system_is_dark() else LIGHT
             self._application.setPalette(make_palette(self.theme))
         self._application.setStyleSheet(style_sheet(self.theme))
         self.changed.emit()
