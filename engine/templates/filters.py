@@ -69,6 +69,7 @@ def _checked(name: str, function: Function, budget: GetBudget) -> Function:
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
+        budget().step()
         values = (*args[n_internal:], *kwargs.values())
         for value in values:
             budget().weigh(value)

@@ -71,6 +71,7 @@ def join_texts(budget: Budget, separator: str, items: Iterable[Any]) -> str:
     texts: list[str] = []
     size = 0
     for item in items:
+        budget.step()
         text = to_text(budget.weigh(item))
         texts.append(text)
         size += len(text) + len(separator)

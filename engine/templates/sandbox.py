@@ -84,10 +84,11 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
 
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
         budget = self.budget
-        # Jinja2 adds its own variables for functions that ask for its context; ours are not among those.
-        own_kwargs = {key: value for key, value in kwargs.items() if key not in _JINJA_KWARGS}
+        budget.step()
         if getattr(obj, "__self__", None) is self:
             return obj(*args)
+        # Jinja2 adds its own variables for functions that ask for its context; built-in methods do not.
+        own_kwargs = {key: value for key, value in kwargs.items() if key not in _JINJA_KWARGS}
         for value in (*args, *own_kwargs.values()):
             budget.weigh(value)
         if isinstance(obj, BuiltinMethodType):
@@ -102,6 +103,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         budget = self.budget
+        budget.step()
         budget.weigh(left)
         budget.weigh(right)
         growing = operations.GROWING_OPERATORS.get(operator)
