@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import sys
+import types
 
 import psutil
-from engine.kernels.loader import load_kernels
+from engine.gguf.tensor_types import SUPPORTED_TYPES
+from engine.kernels.loader import current_level, load_kernel
+
+NEEDED_KERNELS = (
+    *(f"matvec_{name.lower()}" for name in SUPPORTED_TYPES),
+    "add",
+    "attention",
+    "rms_norm",
+    "rope",
+    "silu_multiply",
+    "store_kv",
+)
 
 
 def peak_memory() -> int:
@@ -19,6 +31,7 @@ def peak_memory() -> int:
 
 
 def kernel_facts() -> dict[str, object]:
-    """Level of the kernels that were loaded, and whether they are compiled.  Raises `KernelsError`."""
-    kernels = load_kernels()
-    return {"cpu_level": kernels.level, "kernels_compiled": kernels.compiled}
+    """Level of the kernels in use, and whether they are compiled code.  Raises `KernelsError` where one is missing."""
+    kernels = [load_kernel(name) for name in NEEDED_KERNELS]
+    compiled = not any(isinstance(kernel, types.FunctionType) for kernel in kernels)
+    return {"cpu_level": current_level(), "kernels_compiled": compiled}
