@@ -1,4 +1,4 @@
-"""What a model file is and needs, without loading it: for `causerie info`, the model picker and `load_model`."""
+"""What a model file is and needs, without loading it: for `info`, the model picker and `load_model`."""
 
 from __future__ import annotations
 

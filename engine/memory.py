@@ -11,7 +11,7 @@ CGROUP = Path("/sys/fs/cgroup")
 
 
 def free_memory() -> int:
-    """Bytes that can be taken without swapping: what the system calls available, within a container's limit."""
+    """Bytes that can be taken without swapping, within the limit of a container."""
     available = int(psutil.virtual_memory().available)
     try:
         limit = (CGROUP / "memory.max").read_text().strip()
@@ -30,7 +30,7 @@ def usable_cores() -> int:
 
 
 def readable_bytes(count: int) -> str:
-    """"98.4 MB": decimal units, three digits."""
+    """Decimal units and three digits: 98.4 MB."""
     size = float(count)
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 999.5:

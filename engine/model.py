@@ -15,7 +15,7 @@ from pathlib import Path
 from engine.backends.interface import Backend, CacheSpec, Context, LoadedWeights, MemoryEstimate, Progress
 from engine.backends.registry import open_backend
 from engine.chat_template import ChatTemplate
-from engine.errors import OutOfMemoryError, UnsupportedByBackendError
+from engine.errors import OutOfMemoryError, TemplateError, UnsupportedByBackendError
 from engine.gguf.reader import GGUFFile
 from engine.graph.operations import BatchShape
 from engine.graph.plan import Plan
@@ -93,7 +93,7 @@ def load_model(
         with GGUFFile.open(path) as file:
             model = outline(file, settings)
             tokenizer = load_tokenizer(file.metadata)
-            template = ChatTemplate.from_tokenizer(tokenizer)
+            template, template_notices = _template_of(tokenizer)
             _require_support(backend, model)
             memory = backend.estimate_memory(model.weights, model.cache_spec, model.plan)
             require_memory(memory, model.context_size, free_memory())
@@ -111,11 +111,19 @@ def load_model(
         prompt_chunk=settings.prompt_chunk,
         cache_spec=model.cache_spec,
         memory=memory,
-        notices=tuple(tokenizer.warnings),
+        notices=(*tokenizer.warnings, *template_notices),
         backend=backend,
         weights=weights,
         tensors=shapes,
     )
+
+
+def _template_of(tokenizer: Tokenizer) -> tuple[ChatTemplate | None, tuple[str, ...]]:
+    """The chat template; a refused one costs the chat, told in a notice, but not raw continuations."""
+    try:
+        return ChatTemplate.from_tokenizer(tokenizer), ()
+    except TemplateError as error:
+        return None, (f"{error.title} This model can continue raw prompts, but not chat.",)
 
 
 def require_memory(memory: MemoryEstimate, context_size: int, free: int) -> None:

@@ -45,7 +45,15 @@ def main() -> int:
 
     print("- packing it into one file", flush=True)
     spec = ROOT / "packaging" / "causerie.spec"
-    options = ["--noconfirm", "--log-level", "WARN", "--distpath", str(RESULT.parent), "--workpath", str(WORK)]
+    options = [
+        "--noconfirm",
+        "--log-level",
+        "WARN",
+        "--distpath",
+        str(RESULT.parent),
+        "--workpath",
+        str(WORK),
+    ]
     # from the work folder, so that the checkout's own packages do not shadow the installed ones
     run([str(python), "-m", "PyInstaller", *options, str(spec)], cwd=WORK)
 

@@ -115,8 +115,8 @@ class Context(ABC):
 
     @abstractmethod
     def truncate(self, sequence: int, length: int) -> int:
-        """Forgets positions >= length of a sequence.  Returns the length that is really usable: length itself, or
-        less (0 in the worst case) where a sliding window has already overwritten what it would need."""
+        """Forgets positions >= length of a sequence.  Returns the length that is really usable: length
+        itself, or less (0 in the worst case) where a sliding window has overwritten what it would need."""
 
     @abstractmethod
     def close(self) -> None:
@@ -154,9 +154,7 @@ class Backend(ABC):
     def capabilities(self) -> Capabilities: ...
 
     @abstractmethod
-    def estimate_memory(
-        self, weights: Mapping[str, Tensor], spec: CacheSpec, plan: Plan
-    ) -> MemoryEstimate:
+    def estimate_memory(self, weights: Mapping[str, Tensor], spec: CacheSpec, plan: Plan) -> MemoryEstimate:
         """Bytes that loading and running will take; allocates nothing."""
 
     @abstractmethod

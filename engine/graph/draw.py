@@ -101,11 +101,9 @@ def _assign_lanes(edges: list[tuple[int, int]]) -> dict[tuple[int, int], int]:
     busy_until: list[int] = []
     lanes: dict[tuple[int, int], int] = {}
     for start, end in sorted(set(edges)):
-        for lane, until in enumerate(busy_until):
-            if until <= start:
-                break
-        else:
-            lane = len(busy_until)
+        free = (lane for lane, until in enumerate(busy_until) if until <= start)
+        lane = next(free, len(busy_until))
+        if lane == len(busy_until):
             busy_until.append(0)
         busy_until[lane] = end
         lanes[start, end] = lane

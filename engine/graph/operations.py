@@ -138,8 +138,8 @@ class Graph:
     ) -> Node:
         """Rotates the first n_dims of each head by position * scale / base^(2i / n_dims).
 
-        interleaved turns the pairs (2i, 2i + 1), halves the pairs (i, i + n_dims / 2).  factors names an optional
-        weight float32[n_dims / 2] that divides the frequencies (Llama 3's long contexts).
+        interleaved turns the pairs (2i, 2i + 1), halves the pairs (i, i + n_dims / 2).  factors names an
+        optional weight float32[n_dims / 2] that divides the frequencies (Llama 3's long contexts).
         """
         if len(x.shape) != 3 or not 0 < n_dims <= x.shape[-1] or n_dims % 2:
             raise ModelFileError(f"Rotating {n_dims} of {x.shape[-1]} dimensions of a head is not possible.")
@@ -165,7 +165,9 @@ class Graph:
     def gate(self, gate: Node, up: Node, activation: Literal["silu", "gelu"]) -> Node:
         if gate.shape != up.shape:
             raise ModelFileError(f"The gate has the shape {gate.shape}, the up projection {up.shape}.")
-        return Node("gate", f"{activation} gate", (gate, up), (), gate.shape, attributes={"activation": activation})
+        return Node(
+            "gate", f"{activation} gate", (gate, up), (), gate.shape, attributes={"activation": activation}
+        )
 
     def add(self, a: Node, b: Node, name: str) -> Node:
         if a.shape != b.shape:

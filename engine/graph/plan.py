@@ -29,7 +29,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """Steps in order; the last one is the result. Compared and hashed by identity: it is made once and kept."""
+    """Steps in order; the last one is the result.  Compared by identity: it is made once and kept."""
 
     batch: BatchShape
     steps: tuple[Step, ...]
@@ -119,9 +119,7 @@ def _place(
     """Arena offset of each owner, and the arena's size."""
     first_use = {node: index for index, node in enumerate(order)}
     buffers = [
-        node
-        for node in order
-        if owner[node] is node and node.nbytes and node.operation not in BATCH_INPUTS
+        node for node in order if owner[node] is node and node.nbytes and node.operation not in BATCH_INPUTS
     ]
     offsets: dict[Node, int] = {}
     placed: list[tuple[int, int, int, int]] = []  # offset, end, first use, last use

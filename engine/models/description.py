@@ -21,8 +21,9 @@ MIN_ROPE_FACTOR = 1e-3
 class ModelDescription:
     """Counts are plain numbers; context_length is what the model was trained for, in tokens.
 
-    rope_scale multiplies positions (1 / factor of linear scaling). sliding_window is 0 where a family has none;
-    sliding_pattern p means that layers p - 1, 2p - 1, … see everything. soft caps are 0 where there are none.
+    rope_scale multiplies positions (1 / factor of linear scaling).  sliding_window is 0 where a family has
+    none; sliding_pattern p means that layers p - 1, 2p - 1, … see everything.  Soft caps are 0 where there
+    are none.
     """
 
     architecture: str

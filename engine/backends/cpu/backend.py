@@ -23,7 +23,7 @@ from engine.errors import CauserieError, OutOfMemoryError
 from engine.gguf.tensor_types import SUPPORTED_TYPES
 from engine.graph.operations import OPERATIONS
 from engine.graph.plan import Plan
-from engine.kernels.loader import load_kernels
+from engine.kernels.loader import current_level, load_kernel
 from engine.memory import free_memory, readable_bytes, usable_cores
 from engine.tensor import Tensor
 
@@ -41,7 +41,8 @@ class CpuBackend(Backend):
     @classmethod
     def probe(cls) -> Probe:
         try:
-            level = load_kernels().level
+            level = current_level()
+            load_kernel("rms_norm")
         except CauserieError as error:
             return Probe(False, str(error), "", free_memory())
         except Exception as error:  # a probe never raises, whatever a broken installation does

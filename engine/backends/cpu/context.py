@@ -62,7 +62,7 @@ class CpuContext(Context):
         if len(batch.positions) != n or len(batch.sequences) != n or len(batch.outputs) != plan.n_outputs:
             raise ValueError(f"the batch does not fit a plan of {n} tokens and {plan.n_outputs} outputs")
         outputs = batch.outputs.tolist()
-        if outputs and not (0 <= outputs[0] and outputs[-1] < n):
+        if outputs and (outputs[0] < 0 or outputs[-1] >= n):
             raise ValueError(f"outputs {outputs} lie outside the batch of {n} tokens")
         lengths: dict[int, int] = {}
         for sequence, position in zip(batch.sequences.tolist(), batch.positions.tolist(), strict=True):

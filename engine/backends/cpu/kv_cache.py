@@ -87,8 +87,8 @@ class KVCache:
     def truncate(self, sequence: int, length: int) -> int:
         """Forgets positions >= length; see `Context.truncate`.
 
-        The next query, at position ``length``, looks back to length - window + 1; that slot must not have been
-        overwritten by the position one capacity later.
+        The next query, at position ``length``, looks back to length - window + 1; that slot must not have
+        been overwritten by the position one capacity later.
         """
         length = max(0, min(length, self.lengths[sequence]))
         for store in self.layers.values():

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from engine.backends.interface import Progress
 from engine.errors import OutOfMemoryError
-from engine.kernels.packing import ROWS, PackedWeight, pack_weight
+from engine.kernels.packing import PackedWeight, pack_weight, packed_nbytes
 from engine.quantisation.dequantise import dequantise
 from engine.tensor import Tensor
 
@@ -24,7 +24,7 @@ class PackedWeights:
 
     @property
     def nbytes(self) -> int:
-        return sum(matrix.data.nbytes for matrix in self.matrices.values()) + sum(
+        return sum(matrix.nbytes for matrix in self.matrices.values()) + sum(
             vector.nbytes for vector in self.vectors.values()
         )
 
@@ -33,8 +33,7 @@ def packed_bytes(tensor: Tensor) -> int:
     """Bytes a tensor will take once packed: rows are filled up to whole groups."""
     if len(tensor.shape) == 1:
         return 4 * tensor.shape[0]
-    rows, columns = tensor.shape
-    return -(-rows // ROWS) * ROWS * (columns // tensor.type.block_size) * tensor.type.block_bytes
+    return packed_nbytes(tensor.type, *tensor.shape)
 
 
 def pack_weights(tensors: Mapping[str, Tensor], threads: int, progress: Progress) -> PackedWeights:
@@ -54,11 +53,3 @@ def pack_weights(tensors: Mapping[str, Tensor], threads: int, progress: Progress
         done += tensor.nbytes
         progress(done / total)
     return packed
-
-
-def embedding_rows(matrix: PackedWeight, tokens: NDArray[np.int32]) -> NDArray[np.float32]:
-    """float32[n, columns]: rows of a packed matrix, picked out of their groups."""
-    groups, lanes = np.divmod(tokens, ROWS)
-    rows = np.ascontiguousarray(matrix.data.reshape(matrix.data.shape[0], -1, ROWS)[groups, :, lanes])
-    picked = Tensor.contiguous("embedding", matrix.type, (len(tokens), matrix.columns), rows.view(np.uint8).ravel())
-    return dequantise(picked)

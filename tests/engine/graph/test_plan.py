@@ -48,7 +48,9 @@ def run_apart(plan: Plan, hidden: np.ndarray) -> np.ndarray:
     for step in plan.steps:
         node = step.node
         results[node] = (
-            hidden if node.operation == "hidden" else compute(node, [results[source] for source in node.inputs])
+            hidden
+            if node.operation == "hidden"
+            else compute(node, [results[source] for source in node.inputs])
         )
     return results[plan.result]
 
