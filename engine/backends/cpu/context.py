@@ -62,8 +62,9 @@ class CpuContext(Context):
         if len(batch.positions) != n or len(batch.sequences) != n or len(batch.outputs) != plan.n_outputs:
             raise ValueError(f"the batch does not fit a plan of {n} tokens and {plan.n_outputs} outputs")
         outputs = batch.outputs.tolist()
-        if outputs and (outputs[0] < 0 or outputs[-1] >= n):
-            raise ValueError(f"outputs {outputs} lie outside the batch of {n} tokens")
+        if outputs != sorted(set(outputs)) or (outputs and (outputs[0] < 0 or outputs[-1] >= n)):
+            raise ValueError(f"outputs {outputs} are no ascending indices of {n} tokens")
+        self._check_tokens(plan, batch)
         lengths: dict[int, int] = {}
         for sequence, position in zip(batch.sequences.tolist(), batch.positions.tolist(), strict=True):
             if not 0 <= sequence < self.spec.n_sequences:
@@ -75,6 +76,15 @@ class CpuContext(Context):
                 raise ValueError(f"position {position} lies outside the context of {self.spec.context_size}")
             lengths[sequence] = position + 1
         return lengths
+
+    def _check_tokens(self, plan: Plan, batch: Batch) -> None:
+        embed = next((step.node for step in plan.steps if step.node.operation == "embed"), None)
+        if embed is None:
+            return
+        rows = self.weights.matrices[embed.weights[0]].rows
+        tokens = batch.tokens
+        if len(tokens) != plan.n_tokens or int(tokens.min()) < 0 or int(tokens.max()) >= rows:
+            raise ValueError(f"the batch does not hold {plan.n_tokens} tokens of a vocabulary of {rows}")
 
     def arena(self, nbytes: int) -> NDArray[np.uint8]:
         """At least nbytes, 64-byte aligned.  Plans share it: only one runs at a time."""
