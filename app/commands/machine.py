@@ -32,7 +32,7 @@ def peak_memory() -> int:
 
 
 def kernel_facts() -> dict[str, object]:
-    """Level of the kernels in use, and whether they are compiled.  Raises `KernelsError` where one lacks."""
+    """The level in use, and whether its kernels are compiled.  Raises `KernelsError` where one is missing."""
     kernels = [load_kernel(name) for name in NEEDED_KERNELS]
     compiled = not any(isinstance(kernel, types.FunctionType) for kernel in kernels)
     return {"cpu_level": current_level(), "kernels_compiled": compiled}

