@@ -179,6 +179,8 @@ class ChatDocument:
         try:
             if len(blocks) == first + 1 == len(entry.blocks) and self._extend(entry, blocks[first]):
                 return
+            while 0 < first < len(entry.marks) and entry.marks[first].after_empty:
+                first -= 1
             if first < len(entry.marks):
                 self._writer.rewind(entry.marks[first])
                 del entry.marks[first:]

@@ -23,7 +23,7 @@ from app.chats.chat import State, StoredMessage
 from app.text.markdown import is_allowed_link
 from app.ui.chat_document import ChatDocument
 from app.ui.dialogs import ask_about_link
-from app.ui.document_writer import FRAME_KIND
+from app.ui.document_writer import FRAME_KIND, LINK, link_target
 from app.ui.theme import Theme
 
 FLUSH_MS = 33
@@ -241,8 +241,8 @@ class ChatView(QTextBrowser):
 
     def _on_anchor(self, url: QUrl) -> None:
         address = url.toString()
-        if address.startswith("link:"):
-            self._ask_about(address.removeprefix("link:"))
+        if address.startswith(LINK):
+            self._ask_about(link_target(address))
             return
         action, _, rest = address.removeprefix("action:").partition("/")
         numbers = [int(part) for part in rest.split("/")]

@@ -49,17 +49,41 @@ GAP = 9
 MAX_LINE = 4_000
 """A longer line is laid out as several, since the time to lay out one line grows with its length."""
 
+ITEMS_TOGETHER = 40
+"""Longer lists are several for Qt, whose time to add an item grows with their length."""
+MAX_NUMBER = 1_000_000_000
+
 HEADING_SIZES = {1: 1.5, 2: 1.3, 3: 1.15}
 PROPORTIONAL = int(QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
 FIXED = int(QTextBlockFormat.LineHeightTypes.FixedHeight.value)
 
 
+LINK = "link:"
+
+
+def link_address(target: str) -> str:
+    """The address of a model's link, in hexadecimal: as a URL Qt would change parts of it."""
+    return LINK + target.encode("utf-8", "replace").hex()
+
+
+def link_target(address: str) -> str:
+    """The target back, "" where the address is none of ours."""
+    try:
+        return bytes.fromhex(address.removeprefix(LINK)).decode("utf-8")
+    except ValueError:
+        return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A place to come back to. fresh: the block there is empty and waits to be used."""
+    """A place to come back to. fresh: the block there is empty and waits to be used.
+
+    after_empty: it is in an empty paragraph, which Qt would give the format of what is removed after it.
+    """
 
     position: int
     fresh: bool
+    after_empty: bool
 
 
 class DocumentWriter:
@@ -76,7 +100,8 @@ class DocumentWriter:
         document.setIndentWidth(INDENT)
 
     def mark(self) -> Mark:
-        return Mark(self.cursor.position(), self._fresh)
+        after_empty = not self._fresh and self.cursor.block().length() == 1
+        return Mark(self.cursor.position(), self._fresh, after_empty)
 
     def rewind(self, mark: Mark) -> None:
         """Takes back all that was written since the mark."""
@@ -200,7 +225,7 @@ class DocumentWriter:
             form.setBackground(QColor(self.theme.code_background))
         if run.link:
             form.setAnchor(True)
-            form.setAnchorHref(f"link:{run.link}")
+            form.setAnchorHref(link_address(run.link))
             form.setForeground(QColor(self.theme.link))
             form.setFontUnderline(True)
         return form
@@ -251,7 +276,6 @@ class DocumentWriter:
             form.setStyle(bullets[min(level, 1)])
         else:
             form.setStyle(QTextListFormat.Style.ListDecimal)
-            form.setStart(max(0, min(block.start, 1_000_000)))
         made = None
         gap = 3.0 if block.tight else 7.0
         for number, item in enumerate(block.items):
@@ -259,7 +283,9 @@ class DocumentWriter:
             first, *rest = item or (Paragraph(()),)
             bullet_block = first if isinstance(first, Paragraph | Heading) else Paragraph(())
             self.start_block(self.block_format(0, GAP if last and not rest else gap), self.text_format())
-            if made is None:
+            if number % ITEMS_TOGETHER == 0 and block.start is not None:
+                form.setStart(min(block.start + number, MAX_NUMBER))
+            if made is None or number % ITEMS_TOGETHER == 0:
                 made = self.cursor.createList(form)
             else:
                 made.add(self.cursor.block())
