@@ -1,0 +1,89 @@
+"""Elementwise operations: gates, sum, scale, soft cap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.kernels.checks import check_array, check_output, check_threads, require
+from engine.kernels.loader import load_kernel
+
+Floats = NDArray[np.float32]
+
+
+def _flat(name: str, array: Floats, shape: tuple[int, ...], output: bool = False) -> Floats:
+    (check_output if output else check_array)(name, array, np.float32, shape)
+    return array.reshape(-1)
+
+
+def _bind_gate(kernel: str, gate: Floats, up: Floats, out: Floats, threads: int) -> Callable[[], None]:
+    check_threads(threads)
+    flat = (
+        _flat("gate", gate, gate.shape),
+        _flat("up", up, gate.shape),
+        _flat("out", out, gate.shape, output=True),
+    )
+    return partial(load_kernel(kernel), *flat, threads)
+
+
+def bind_silu_multiply(gate: Floats, up: Floats, out: Floats, threads: int) -> Callable[[], None]:
+    """out = silu(gate) * up; arrays of one shape; out may be gate or up."""
+    return _bind_gate("silu_multiply", gate, up, out, threads)
+
+
+def bind_gelu_multiply(gate: Floats, up: Floats, out: Floats, threads: int) -> Callable[[], None]:
+    """out = gelu(gate) * up with the tanh form of gelu; arrays of one shape; out may be gate or up."""
+    return _bind_gate("gelu_multiply", gate, up, out, threads)
+
+
+def bind_add(a: Floats, b: Floats, out: Floats) -> Callable[[], None]:
+    """out = a + b; arrays of one shape; out may be a or b."""
+    flat = _flat("a", a, a.shape), _flat("b", b, a.shape), _flat("out", out, a.shape, output=True)
+    return partial(load_kernel("add"), *flat)
+
+
+def bind_scale(x: Floats, out: Floats, factor: float) -> Callable[[], None]:
+    """out = x * factor; out may be x."""
+    flat = _flat("x", x, x.shape), _flat("out", out, x.shape, output=True)
+    return partial(load_kernel("scale"), *flat, np.float32(factor))
+
+
+def bind_soft_cap(x: Floats, out: Floats, cap: float, threads: int) -> Callable[[], None]:
+    """out = cap * tanh(x / cap); out may be x; cap > 0."""
+    require(cap > 0.0, f"cap must be positive, it is {cap}")
+    check_threads(threads)
+    flat = _flat("x", x, x.shape), _flat("out", out, x.shape, output=True)
+    return partial(load_kernel("soft_cap"), *flat, np.float32(cap), threads)
+
+
+def silu_multiply(gate: Floats, up: Floats, threads: int = 1) -> Floats:
+    out = np.empty_like(gate)
+    bind_silu_multiply(gate, up, out, threads)()
+    return out
+
+
+def gelu_multiply(gate: Floats, up: Floats, threads: int = 1) -> Floats:
+    out = np.empty_like(gate)
+    bind_gelu_multiply(gate, up, out, threads)()
+    return out
+
+
+def add(a: Floats, b: Floats) -> Floats:
+    out = np.empty_like(a)
+    bind_add(a, b, out)()
+    return out
+
+
+def scale(x: Floats, factor: float) -> Floats:
+    out = np.empty_like(x)
+    bind_scale(x, out, factor)()
+    return out
+
+
+def soft_cap(x: Floats, cap: float, threads: int = 1) -> Floats:
+    out = np.empty_like(x)
+    bind_soft_cap(x, out, cap, threads)()
+    return out

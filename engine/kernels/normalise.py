@@ -1,0 +1,32 @@
+"""RMS normalisation of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.kernels.checks import check_array, check_output, check_threads, require
+from engine.kernels.loader import load_kernel
+
+Floats = NDArray[np.float32]
+
+
+def bind_rms_norm(x: Floats, weight: Floats, out: Floats, eps: float, threads: int) -> Callable[[], None]:
+    """x, out: float32[rows, width], may be the same array; weight: float32[width]."""
+    check_array("x", x, np.float32, (None, None))
+    check_array("weight", weight, np.float32, (x.shape[1],))
+    check_output("out", out, np.float32, x.shape)
+    check_threads(threads)
+    require(x.shape[1] > 0, "rows are empty")
+    require(eps >= 0.0, f"eps must not be negative, it is {eps}")
+    return partial(load_kernel("rms_norm"), x, weight, out, float(eps), threads)
+
+
+def rms_norm(x: Floats, weight: Floats, eps: float, threads: int = 1) -> Floats:
+    """float32[rows, width]; allocates its result."""
+    out = np.empty_like(x)
+    bind_rms_norm(x, weight, out, eps, threads)()
+    return out

@@ -1,0 +1,27 @@
+"""The gate of SwiGLU (Shazeer 2020): silu(gate) * up, silu(x) = x / (1 + exp(-x))."""
+
+import numpy as np
+
+from .exponential import exponentials
+
+
+def chunk(gate, up, out, first, length, values, bits, powers):
+    for i in range(length):
+        values[i] = -gate[first + i]
+    exponentials(values, 0, length, bits, powers)
+    for i in range(length):
+        out[first + i] = gate[first + i] / (np.float32(1) + values[i]) * up[first + i]
+
+
+# pythran export silu_multiply(float32[:] order(C), float32[:] order(C), float32[:] order(C), int)
+def silu_multiply(gate, up, out, threads):
+    """float32[size] each; out may be gate or up."""
+    size = gate.shape[0]
+    #omp parallel for schedule(static) num_threads(threads) if(size > 16383)
+    for part in range(threads):
+        values = np.empty(64, np.float32)
+        bits = np.empty(64, np.int32)
+        powers = bits.view(np.float32)
+        n_chunks = (size + 63) // 64
+        for index in range(part * n_chunks // threads, (part + 1) * n_chunks // threads):
+            chunk(gate, up, out, index * 64, min(64, size - index * 64), values, bits, powers)

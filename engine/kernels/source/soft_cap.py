@@ -1,0 +1,27 @@
+"""Soft cap of logits (Gemma 2): cap * tanh(x / cap), with tanh(u) = 1 - 2 / (1 + exp(2 u))."""
+
+import numpy as np
+
+from .exponential import exponentials
+
+
+def chunk(x, out, first, length, cap, values, bits, powers):
+    for i in range(length):
+        values[i] = x[first + i] * (np.float32(2) / cap)
+    exponentials(values, 0, length, bits, powers)
+    for i in range(length):
+        out[first + i] = cap - (np.float32(2) * cap) / (np.float32(1) + values[i])
+
+
+# pythran export soft_cap(float32[:] order(C), float32[:] order(C), float32, int)
+def soft_cap(x, out, cap, threads):
+    """float32[size] each, may be the same array."""
+    size = x.shape[0]
+    #omp parallel for schedule(static) num_threads(threads) if(size > 16383)
+    for part in range(threads):
+        values = np.empty(64, np.float32)
+        bits = np.empty(64, np.int32)
+        powers = bits.view(np.float32)
+        n_chunks = (size + 63) // 64
+        for index in range(part * n_chunks // threads, (part + 1) * n_chunks // threads):
+            chunk(x, out, index * 64, min(64, size - index * 64), cap, values, bits, powers)
