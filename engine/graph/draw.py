@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xml.sax.saxutils import escape
+from html import escape
 
 from engine.graph.operations import Node
 from engine.graph.plan import NO_BYTES, Plan, Step
