@@ -35,7 +35,7 @@ class ChatList(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.new_button = QPushButton(self.tr("&New chat"), self)
         self.new_button.setAccessibleName(self.tr("New chat"))
-        self.new_button.setToolTip(QKeySequence(QKeySequence.StandardKey.New).toString())
+        self.new_button.setToolTip("Ctrl+N")
         self.list = QListWidget(self)
         self.list.setObjectName("chatList")
         self.list.setAccessibleName(self.tr("Chats"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QByteArray, Qt
@@ -151,7 +152,7 @@ class MainWindow(QMainWindow):
 
     def _make_actions(self) -> None:
         menu = QMenu(self)
-        self._add_action(menu, self.tr("&New chat"), QKeySequence.StandardKey.New, self._new_chat)
+        self._add_action(menu, self.tr("&New chat"), "Ctrl+N", self._new_chat)
         self._add_action(menu, self.tr("Choose a &model…"), "Ctrl+M", self._choose_model)
         self._add_action(menu, self.tr("&Open a model file…"), "Ctrl+O", self.picker.open_file)
         menu.addSeparator()
@@ -164,12 +165,12 @@ class MainWindow(QMainWindow):
         self._add_action(menu, self.tr("Show or hide se&ttings"), "Ctrl+,", self.settings_button.click)
         menu.addSeparator()
         self._add_action(menu, self.tr("&About Causerie"), "F1", lambda: show_about(self))
-        self._add_action(menu, self.tr("&Quit"), QKeySequence.StandardKey.Quit, self.close)
+        self._add_action(menu, self.tr("&Quit"), "Ctrl+Q", self.close)
         self.more_button.setMenu(menu)
         self.more_button.setShortcut("Alt+M")
 
     def _add_action(
-        self, menu: QMenu, text: str, key: str | QKeySequence.StandardKey, slot: object
+        self, menu: QMenu, text: str, key: str, slot: Callable[[], object]
     ) -> None:
         action = QAction(text, self)
         action.setShortcut(QKeySequence(key))

@@ -94,7 +94,7 @@ class PromptBox(QFrame):
     def set_replying(self, replying: bool) -> None:
         """While a reply runs the button stops it, and nothing can be sent."""
         self._replying = replying
-        self.button.setText(self.tr("S&top") if replying else self.tr("&Send"))
+        self.button.setText(self.tr("&Stop") if replying else self.tr("&Send"))
         self.button.setAccessibleName(self.tr("Stop the reply") if replying else self.tr("Send the message"))
         self.button.setToolTip(self.tr("Esc") if replying else self.tr("Enter"))
         self._update_button()

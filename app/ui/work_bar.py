@@ -22,7 +22,7 @@ class WorkBar(QWidget):
         self.bar.setRange(0, STEPS)
         self.bar.setTextVisible(False)
         self.bar.setAccessibleName(self.tr("Progress"))
-        self.cancel_button = QPushButton(self.tr("Cance&l"), self)
+        self.cancel_button = QPushButton(self.tr("&Cancel"), self)
         self.cancel_button.setAccessibleName(self.tr("Cancel"))
         self.cancel_button.clicked.connect(self.cancelled)
         layout = QHBoxLayout(self)

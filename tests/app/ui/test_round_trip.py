@@ -63,7 +63,7 @@ def test_stop_keeps_what_came(qtbot: QtBot, open_bench: OpenBench, store: ChatSt
     bench = open_bench(pieces=["word "] * 1000, pause=0.005)
     bench.send("go")
     qtbot.waitUntil(lambda: "word word" in bench.shown())
-    assert bench.window.prompt.button.text() == "S&top"
+    assert bench.window.prompt.button.text() == "&Stop"
     bench.send("not now")  # nothing is sent while a reply runs
     qtbot.mouseClick(bench.window.prompt.button, Qt.MouseButton.LeftButton)
     wait_for_reply(qtbot, bench)
