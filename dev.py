@@ -114,6 +114,8 @@ def set_up(for_window: bool, for_tests: bool) -> None:
             print(told)
     if not system_packages.has_compiler():
         raise StepFailed("there is no C++ compiler; install g++ or clang, then run this again.")
+    if not system_packages.has_headers():
+        raise StepFailed("Python's header files are missing; install python3-dev, then run this again.")
     if venv_version() != version_text():
         with step(f"making .venv with Python {version_text()}"):
             logged([sys.executable, "-m", "venv", "--clear", str(VENV)], "the virtual environment")

@@ -100,6 +100,12 @@ def test_without_a_compiler_one_line_says_so(dev, monkeypatch):
         dev.set_up(for_window=False, for_tests=False)
 
 
+def test_without_pythons_headers_one_line_says_so(dev, monkeypatch):
+    monkeypatch.setattr(dev.system_packages, "has_headers", lambda: False)
+    with pytest.raises(dev.StepFailed, match="install python3-dev"):
+        dev.set_up(for_window=False, for_tests=False)
+
+
 @pytest.mark.parametrize(("display", "expected"), [(True, ["m.gguf"]), (False, ["chat", "m.gguf"])])
 def test_run_opens_the_window_or_chats_and_says_why(dev, monkeypatch, capsys, display, expected):
     called = []
@@ -147,6 +153,7 @@ def debian(monkeypatch):
     """A bare Debian as root: nothing there, apt knows the names of version 13."""
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(system_packages, "has_compiler", lambda: False)
+    monkeypatch.setattr(system_packages, "has_headers", lambda: True)
     monkeypatch.setattr(system_packages, "_shared_libraries", lambda: "")
     monkeypatch.setattr(system_packages, "_font_files", lambda: set())
     monkeypatch.setattr(system_packages.shutil, "which", lambda name: name if "apt" in name else None)
@@ -160,10 +167,12 @@ def debian(monkeypatch):
     monkeypatch.setattr(system_packages.subprocess, "run", known)
 
 
-def test_what_is_missing_depends_on_what_is_to_be_done(debian):
+def test_what_is_missing_depends_on_what_is_to_be_done(debian, monkeypatch):
     assert system_packages.missing(False, False, False) == ["g++"]
     window = system_packages.missing(False, True, False)
     assert {"g++", "libegl1", "libxcb-cursor0", "fonts-dejavu-core"} <= set(window) and "xvfb" not in window
+    monkeypatch.setattr(system_packages, "has_headers", lambda: False)
+    assert system_packages.missing(False, False, False) == ["g++", "python3-dev"]
     assert {"xvfb", "xauth", "imagemagick"} <= set(system_packages.missing(False, True, True))
 
 

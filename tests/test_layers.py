@@ -196,18 +196,3 @@ def test_the_version_is_the_same_everywhere():
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == app.__version__
-
-
-def test_pages_link_only_to_what_is_there():
-    dead = []
-    for page in (path for path in tracked_files() if path.suffix == ".md"):
-        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
-            if "://" not in target and not (page.parent / target).exists():
-                dead.append(f"{relative(page)} -> {target}")
-    assert dead == []
-
-
-def test_every_decision_is_in_the_index():
-    folder = ROOT / "docs" / "decisions"
-    index = (folder / "README.md").read_text(encoding="utf-8")
-    assert [page.name for page in folder.glob("0*.md") if page.name not in index] == []

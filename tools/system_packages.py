@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,6 +44,11 @@ def has_compiler() -> bool:
     return bool(os.environ.get("CXX")) or any(map(shutil.which, ("g++", "c++", "clang++")))
 
 
+def has_headers() -> bool:
+    """Whether Python's header files are here, which compiled modules need."""
+    return Path(sysconfig.get_path("include"), "Python.h").is_file()
+
+
 def has_display() -> bool:
     return sys.platform != "linux" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
 
@@ -52,6 +58,8 @@ def missing(for_venv: bool, for_window: bool, for_tests: bool) -> list[str]:
     if sys.platform != "linux":
         return []
     wanting = [] if has_compiler() else ["g++"]
+    if not has_headers():
+        wanting.append("python3-dev")
     if for_venv and importlib.util.find_spec("ensurepip") is None:  # Debian keeps it in a package of its own
         wanting.append("python3-venv")
     if for_window or for_tests:
