@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 import app
+from app.library.known_models import model_path
 from app.terminal import argument_text, tell_error
 from engine.errors import SettingsError
 
@@ -68,9 +69,12 @@ def run(arguments: list[str]) -> int:
         return 0
     if len(arguments) > 1 or first.startswith("-"):
         _wrong_usage(f"unknown option {first}" if first.startswith("-") else f"unknown command {first}")
-    if first and not Path(first).suffix and not Path(first).exists():
+    if not first:
+        return _open_window(None)
+    path = model_path(Path(first))
+    if not path.suffix and not path.exists():
         _wrong_usage(f"unknown command {first}")
-    return _open_window(Path(first) if first else None)
+    return _open_window(path)
 
 
 def usage() -> str:

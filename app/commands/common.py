@@ -9,9 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from app import paths
-from app.errors import ModelNotFoundError
-from app.library.known_models import known_models
+from app.library.known_models import model_path
 from app.terminal import ProgressLine, tell
 from engine.model import LoadedModel, load_model
 from engine.requests import LoadSettings, SamplingSettings
@@ -39,8 +37,8 @@ def add_loading(parser: argparse.ArgumentParser) -> None:
 
 
 def add_sampling(parser: argparse.ArgumentParser) -> None:
-    """Options of how tokens are drawn, and when to stop."""
-    group = parser.add_argument_group("drawing tokens")
+    """Options of the sampler chain, and when to stop."""
+    group = parser.add_argument_group("sampling")
     add = group.add_argument
     add("-n", "--max-tokens", type=int, metavar="N", help="longest reply in tokens")
     add(
@@ -87,21 +85,6 @@ def sampling_settings(options: argparse.Namespace) -> SamplingSettings:
         repetition_window=options.repeat_window,
         seed=options.seed,
     )
-
-
-def model_path(given: Path) -> Path:
-    """The file given, or the file of the known model of that name.  Raises `ModelNotFoundError`."""
-    if given.exists():
-        return given
-    for model in known_models():
-        if str(given) == model.name:
-            path = paths.models_folder() / model.file_name
-            if path.is_file():
-                return path
-            raise ModelNotFoundError(
-                f"The model {model.name} is not on this disk yet.", f"`causerie get {model.name}` fetches it."
-            )
-    return given  # the reader says best what is wrong with it
 
 
 @contextlib.contextmanager

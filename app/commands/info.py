@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from app.commands.common import add_json, add_loading, add_model, load_settings, model_path, print_json
+from app.commands.common import add_json, add_loading, add_model, load_settings, print_json
 from app.errors import FolderError
+from app.library.known_models import model_path
 from app.library.model_facts import ModelFacts, read_facts
 from app.terminal import one_line, tell
 from engine.errors import SettingsError, UnsupportedModelError

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import app
 from app import paths
-from app.commands.common import add_json, model_path, print_json
+from app.commands.common import add_json, print_json
 from app.commands.machine import kernel_facts
 from app.errors import WindowError
-from app.library.known_models import known_models
+from app.library.known_models import known_models, model_path
 from app.terminal import one_line
 from engine.backends.registry import probe_all
 from engine.errors import BackendError, CauserieError, KernelsError

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
-from app.commands.common import add_json, add_model, model_path, print_json
+from app.commands.common import add_json, add_model, print_json
+from app.library.known_models import model_path
 from app.terminal import tell
 from engine.gguf.reader import GGUFFile
 from engine.tokenizers import load_tokenizer

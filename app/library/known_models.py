@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app import paths
-from app.errors import CatalogueError
+from app.errors import CatalogueError, ModelNotFoundError
 
 STARTER = "starter"
 
@@ -83,6 +83,21 @@ def known_model(name: str) -> KnownModel:
             return model
     names = ", ".join(model.name for model in models)
     raise CatalogueError(f"No model is known by the name {name!r}.", f"The names are: {names}.")
+
+
+def model_path(given: Path) -> Path:
+    """The file given, or the file of the known model of that name.  Raises `ModelNotFoundError`."""
+    if given.exists():
+        return given
+    for model in known_models():
+        if str(given) == model.name:
+            path = paths.models_folder() / model.file_name
+            if path.is_file():
+                return path
+            raise ModelNotFoundError(
+                f"The model {model.name} is not on this disk yet.", f"`causerie get {model.name}` fetches it."
+            )
+    return given  # the reader says best what is wrong with it
 
 
 def _model(entry: dict[str, Any]) -> KnownModel:
