@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from engine.backends.cpu.context import CpuContext
 from engine.backends.cpu.kv_cache import cache_bytes
-from engine.backends.cpu.program import scratch_bytes
 from engine.backends.cpu.rope_table import table_bytes
+from engine.backends.cpu.scratch import scratch_bytes
 from engine.backends.cpu.weights import PackedWeights, pack_weights, packed_bytes
 from engine.backends.interface import (
     Backend,
@@ -19,7 +19,7 @@ from engine.backends.interface import (
     Probe,
     Progress,
 )
-from engine.errors import CauserieError, OutOfMemoryError
+from engine.errors import CauserieError, OutOfMemoryError, UnsupportedByBackendError
 from engine.gguf.tensor_types import SUPPORTED_TYPES
 from engine.graph.operations import OPERATIONS
 from engine.graph.plan import Plan
@@ -60,13 +60,22 @@ class CpuBackend(Backend):
             if node.operation == "rope"
         }
         tables = sum(table_bytes(spec.context_size, n_dims) for _, _, n_dims, _ in ropes)
+        max_columns = max(
+            (tensor.shape[1] for tensor in weights.values() if len(tensor.shape) == 2), default=1
+        )
         return MemoryEstimate(
             weights=sum(packed_bytes(tensor) for tensor in weights.values()),
             kv_cache=cache_bytes(spec),
-            arena=plan.arena_bytes + scratch_bytes(plan, weights) + tables,
+            arena=plan.arena_bytes + tables + scratch_bytes(plan, max_columns, spec, self.threads or 1),
         )
 
     def load_weights(self, weights: Mapping[str, Tensor], progress: Progress) -> LoadedWeights:
+        for name, tensor in weights.items():
+            if tensor.type.name not in SUPPORTED_TYPES:
+                raise UnsupportedByBackendError(
+                    f"The tensor {name} is of the type {tensor.type.name}, "
+                    "which the cpu backend cannot compute with."
+                )
         return CpuWeights(pack_weights(weights, self.threads or 1, progress), self.threads or 1)
 
     def close(self) -> None:
