@@ -7,13 +7,16 @@ costs a loop over that list.
 from __future__ import annotations
 
 from collections import OrderedDict
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.backends.cpu.kv_cache import KVCache
-from engine.backends.cpu.program import Program, bind_program
+from engine.backends.cpu.lowering import lower
+from engine.backends.cpu.program import Program
 from engine.backends.cpu.rope_table import rope_table
+from engine.backends.cpu.scratch import Scratch
 from engine.backends.cpu.weights import PackedWeights
 from engine.backends.interface import Batch, CacheSpec, Context
 from engine.graph.operations import Node
@@ -35,7 +38,7 @@ class CpuContext(Context):
         self.cache = KVCache(spec)
         self._closed = False
         self._arena = np.empty(0, np.uint8)
-        self._scratch = np.empty(0, np.float32)
+        self.scratch = Scratch(weights.max_columns, spec, threads)
         self._programs: OrderedDict[Plan, Program] = OrderedDict()
         self._rope_tables: dict[tuple[object, ...], RopeTable] = {}
 
@@ -45,7 +48,8 @@ class CpuContext(Context):
         lengths = self._lengths_after(plan, batch)
         program = self._programs.get(plan)
         if program is None:
-            program = self._programs[plan] = bind_program(plan, self)
+            program = Program(plan, self._arena_of(plan.arena_bytes), partial(lower, self))
+            self._programs[plan] = program
             if len(self._programs) > PROGRAMS_KEPT:
                 self._programs.popitem(last=False)
         self._programs.move_to_end(plan)
@@ -86,7 +90,7 @@ class CpuContext(Context):
         if len(tokens) != plan.n_tokens or int(tokens.min()) < 0 or int(tokens.max()) >= rows:
             raise ValueError(f"the batch does not hold {plan.n_tokens} tokens of a vocabulary of {rows}")
 
-    def arena(self, nbytes: int) -> NDArray[np.uint8]:
+    def _arena_of(self, nbytes: int) -> NDArray[np.uint8]:
         """At least nbytes, 64-byte aligned.  Plans share it: only one runs at a time."""
         if self._arena.nbytes < nbytes:
             self._programs.clear()
@@ -94,13 +98,6 @@ class CpuContext(Context):
             start = -raw.ctypes.data % ALIGNMENT
             self._arena = raw[start : start + nbytes]
         return self._arena
-
-    def scratch(self, n_floats: int) -> NDArray[np.float32]:
-        """At least n_floats numbers of working memory for one kernel call."""
-        if self._scratch.size < n_floats:
-            self._programs.clear()
-            self._scratch = np.empty(n_floats, np.float32)
-        return self._scratch
 
     def rope_table(self, node: Node) -> RopeTable:
         """The table for a rope node, made once per base, scale, size and factors."""
@@ -121,5 +118,5 @@ class CpuContext(Context):
         self._programs.clear()
         self._rope_tables.clear()
         self.cache.layers.clear()
+        del self.scratch
         self._arena = np.empty(0, np.uint8)
-        self._scratch = np.empty(0, np.float32)

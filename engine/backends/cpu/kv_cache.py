@@ -13,15 +13,10 @@ and one batch, since a batch is stored before its first query looks back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
-
 from engine.backends.interface import CacheSpec, LayerCache
 from engine.errors import OutOfMemoryError
+from engine.kernels.attention import TILE, LayerKV
 
-TILE = 64
 HALF_BYTES = 2
 
 
@@ -41,16 +36,6 @@ def cache_bytes(spec: CacheSpec) -> int:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LayerStore:
-    """Keys and values of one layer, shaped as in the module's docstring."""
-
-    keys: NDArray[np.uint16]
-    values: NDArray[np.uint16]
-    capacity: int
-    window: int
-
-
 class KVCache:
     """The stores of all layers, and how much of each sequence is usable."""
 
@@ -65,19 +50,13 @@ class KVCache:
         self.lengths = [0] * spec.n_sequences
         self._written = [0] * spec.n_sequences
 
-    def _allocate(self, layer: LayerCache) -> LayerStore:
-        n, heads, size = self.spec.n_sequences, layer.n_kv_heads, layer.head_size
+    def _allocate(self, layer: LayerCache) -> LayerKV:
         capacity = capacity_of(layer, self.spec)
-        return LayerStore(
-            keys=np.zeros((n, heads, capacity // TILE, size, TILE), np.uint16),
-            values=np.zeros((n, heads, capacity, size), np.uint16),
-            capacity=capacity,
-            window=layer.window,
-        )
+        return LayerKV.allocate(self.spec.n_sequences, layer.n_kv_heads, capacity, layer.head_size)
 
     @property
     def nbytes(self) -> int:
-        return sum(store.keys.nbytes + store.values.nbytes for store in self.layers.values())
+        return sum(store.nbytes for store in self.layers.values())
 
     def advance(self, sequence: int, length: int) -> None:
         """Positions below length are now stored."""
@@ -91,9 +70,9 @@ class KVCache:
         been overwritten by the position one capacity later.
         """
         length = max(0, min(length, self.lengths[sequence]))
-        for store in self.layers.values():
-            oldest = max(0, length - store.window + 1) if store.window else 0
-            if oldest + store.capacity < self._written[sequence]:
+        for layer in self.spec.layers:
+            oldest = max(0, length - layer.window + 1) if layer.window else 0
+            if oldest + capacity_of(layer, self.spec) < self._written[sequence]:
                 length = 0
                 break
         self.lengths[sequence] = length

@@ -20,7 +20,7 @@ def table_bytes(n_positions: int, n_dims: int) -> int:
 def rope_table(
     n_positions: int, n_dims: int, base: float, scale: float, factors: NDArray[np.float32] | None
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """cos and sin of position * scale / (base^(2i / n_dims) * factor_i): float32[n_positions, n_dims / 2] each."""
+    """float32[n_positions, n_dims / 2] each: cos, sin of position * scale / (base^(2i / n_dims) factor_i)."""
     frequencies = scale * base ** (-np.arange(0, n_dims, 2, dtype=np.float64) / n_dims)
     if factors is not None:
         frequencies /= factors.astype(np.float64)

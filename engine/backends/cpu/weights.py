@@ -28,6 +28,11 @@ class PackedWeights:
             vector.nbytes for vector in self.vectors.values()
         )
 
+    @property
+    def max_columns(self) -> int:
+        """Of the widest matrix, which decides how much scratch a product needs."""
+        return max((matrix.cols for matrix in self.matrices.values()), default=1)
+
 
 def packed_bytes(tensor: Tensor) -> int:
     """Bytes a tensor will take once packed: rows are filled up to whole groups."""
