@@ -11,56 +11,56 @@ from .exponential import exponentials
 from .panel import multiply_tile
 
 
+def decode_run(halves, out, start, bits, floats):
+    """One run of float16 bits to float32 at out[start:]."""
+    size = halves.shape[0]
+    for i in range(size):
+        half = np.int32(halves[i])
+        bits[i] = ((half & np.int32(0x8000)) << np.int32(16)) | ((half & np.int32(0x7FFF)) << np.int32(13))
+    for i in range(size):
+        out[start + i] = floats[i] * np.float32(2.0**112)
+
+
 def decode_keys(keys, out, bits, floats):
     """float16 bits [head_size, 64] of one tile to float32[head_size * 64]."""
     for i in range(keys.shape[0]):
-        for lane in range(64):
-            half = np.int32(keys[i, lane])
-            bits[lane] = ((half & np.int32(0x8000)) << np.int32(16)) | ((half & np.int32(0x7FFF)) << np.int32(13))
-        for lane in range(64):
-            out[i * 64 + lane] = floats[lane] * np.float32(2.0**112)
+        decode_run(keys[i], out, i * 64, bits, floats)
 
 
 def decode_values(values, slot, n_slots, out, stride, bits, floats):
     """float16 bits [slots, head_size] from slot on to float32[64, stride]; positions not asked for become zero."""
-    size = values.shape[1]
-    for position in range(64):
-        if position < n_slots:
-            for i in range(size):
-                half = np.int32(values[slot + position, i])
-                bits[i] = ((half & np.int32(0x8000)) << np.int32(16)) | ((half & np.int32(0x7FFF)) << np.int32(13))
-            for i in range(size):
-                out[position * stride + i] = floats[i] * np.float32(2.0**112)
-        else:
-            for i in range(size):
-                out[position * stride + i] = np.float32(0)
+    for position in range(n_slots):
+        decode_run(values[slot + position], out, position * stride, bits, floats)
+    for i in range(n_slots * stride, 64 * stride):
+        out[i] = np.float32(0)
 
 
 def pack_queries(q, first, n_rows, group, head, head_size, scale, packed, tile):
     """Rows of q as [row tile][head_size][tile], multiplied by scale; zeros after the last row."""
     n_tiles = (n_rows + tile - 1) // tile
     for row in range(n_tiles * tile):
-        start = row // tile * tile * head_size + row % tile
+        row_tile = row // tile
+        start = row_tile * tile * head_size + row - row_tile * tile
         query = first + row // group
-        column = (head * group + row % group) * head_size
+        column = (head * group + row - row // group * group) * head_size
         for i in range(head_size):
             packed[start + i * tile] = q[query, column + i] * scale if row < n_rows else np.float32(0)
 
 
 def cap_scores(scores, start, cap, bits, powers):
-    for lane in range(64):
-        scores[start + lane] *= np.float32(2) / cap
+    for i in range(start, start + 64):
+        scores[i] *= np.float32(2) / cap
     exponentials(scores, start, 64, bits, powers)
-    for lane in range(64):
-        scores[start + lane] = cap - (np.float32(2) * cap) / (np.float32(1) + scores[start + lane])
+    for i in range(start, start + 64):
+        scores[i] = cap - (np.float32(2) * cap) / (np.float32(1) + scores[i])
 
 
 def softmax_step(scores, start, low, high, out, out_start, out_stride, peaks, sums, row, bits, powers):
     """scores[start:start + 64] become exp(score - peak) for lanes low to high and zero elsewhere; where the peak
     rises, the sums and outputs gathered so far are brought to the new one."""
     if low >= high:
-        for lane in range(64):
-            scores[start + lane] = np.float32(0)
+        for i in range(start, start + 64):
+            scores[i] = np.float32(0)
     else:
         peak = peaks[row]
         for lane in range(low, high):
@@ -73,8 +73,8 @@ def softmax_step(scores, start, low, high, out, out_start, out_stride, peaks, su
             for i in range(out_stride):
                 out[out_start + i] *= factor
             peaks[row] = peak
-        for lane in range(64):
-            scores[start + lane] -= peak
+        for i in range(start, start + 64):
+            scores[i] -= peak
         exponentials(scores, start, 64, bits, powers)
         for lane in range(0, low):
             scores[start + lane] = np.float32(0)
@@ -112,7 +112,8 @@ def attend(q, out, positions, keys, values, first, last, head, group, window, sc
     else:
         oldest = 0
     for block in range(oldest // 64, newest // 64 + 1):
-        in_ring = block % n_tiles_of_ring
+        # Not %: Pythran 0.19 miscompiles a loop variable's modulo where the loop does not start at zero.
+        in_ring = block - block // n_tiles_of_ring * n_tiles_of_ring
         decode_keys(keys[in_ring], key_panel, bits, floats)
         decode_values(values, in_ring * 64, min(64, newest + 1 - block * 64), value_panel, stride, bits, floats)
         for row_tile in range(n_row_tiles):
@@ -134,13 +135,13 @@ def attend(q, out, positions, keys, values, first, last, head, group, window, sc
                     if cap > np.float32(0):
                         cap_scores(scores, j * 64, cap, bits, floats)
                 softmax_step(scores, j * 64, low, high, gathered, row * stride, stride, peaks, sums, row, bits, floats)
-                for lane in range(64):
-                    weights[lane * tile + j] = scores[j * 64 + lane]
+                for lane in range(j * 64, j * 64 + 64):
+                    weights[(lane - j * 64) * tile + j] = scores[lane]
             for i in range(0, stride, 32):
                 multiply_tile(value_panel, i, stride, weights, 0, gathered, row_tile * tile * stride + i, stride, 64, tile)
 
     for row in range(n_rows):
-        column = (head * group + row % group) * head_size
+        column = (head * group + row - row // group * group) * head_size
         factor = np.float32(1) / sums[row]
         for i in range(head_size):
             out[first + row // group, column + i] = gathered[row * stride + i] * factor
@@ -170,8 +171,9 @@ def attention(q, out, positions, sequences, keys, values, key_panels, value_pane
     #omp parallel for schedule(static) num_threads(threads)
     for part in range(threads):
         for work in range(part, n_blocks * n_kv_heads, threads):
-            head = work % n_kv_heads
-            first = work // n_kv_heads * block_size
+            block = work // n_kv_heads
+            head = work - block * n_kv_heads
+            first = block * block_size
             end = min(n, first + block_size)
             while first < end:
                 sequence = sequences[first]
