@@ -54,7 +54,7 @@ def is_allowed_link(target: str) -> bool:
 
 
 class _Parser(MarkdownIt):
-    def validateLink(self, url: str) -> bool:  # noqa: N802 - the library's name
+    def validateLink(self, url: str) -> bool:
         return is_allowed_link(url)
 
 
@@ -193,9 +193,7 @@ def _table(cursor: _Cursor) -> Table:
         elif token.type in ("th_open", "td_open"):
             if token.type == "th_open":
                 style = str(token.attrGet("style") or "")
-                alignments.append(
-                    "right" if "right" in style else "center" if "center" in style else "left"
-                )
+                alignments.append("right" if "right" in style else "center" if "center" in style else "left")
             cells.append(_inline_content(cursor, token.type.replace("open", "close")))
     return Table(tuple(rows), tuple(alignments))
 

@@ -96,7 +96,9 @@ class StreamedMarkdown:
             if cut is None:
                 break
             start, end = cut
-            self.blocks[self._settled :] = self._moved(parse_blocks(tail[start:end]), tail[:start].count("\n"))
+            self.blocks[self._settled :] = self._moved(
+                parse_blocks(tail[start:end]), tail[:start].count("\n")
+            )
             self._settled = len(self.blocks)
             self._first_line += tail[:end].count("\n")
             tail = tail[end:]
@@ -144,7 +146,12 @@ class StreamedMarkdown:
         tail = self._tail[0]
         opening = _FENCE.match(tail)
         self._fence = None
-        if isinstance(last, CodeBlock) and not last.closed and opening and self._settled == len(self.blocks) - 1:
+        if (
+            isinstance(last, CodeBlock)
+            and not last.closed
+            and opening
+            and self._settled == len(self.blocks) - 1
+        ):
             fence = _OpenFence(opening[1], last.language, self._first_line + 1)
             if fence.feed(tail[opening.end() :]):
                 self._fence = fence

@@ -147,9 +147,7 @@ class _ExceptionHook:
     def __init__(self, window: MainWindow) -> None:
         self._window = window
 
-    def __call__(
-        self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
-    ) -> None:
+    def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         log.error("unexpected error", exc_info=(kind, error, trace))
         if not isinstance(error, CauserieError):
             error = CauserieError(

@@ -133,17 +133,17 @@ class ChatController(QObject):
         if self.is_replying or self.chat_id is None or message_id is None:
             return
         chat_id = self.chat_id
-        if self._tried(lambda: self._store.delete_messages_from(chat_id, message_id) or True):
+        if self._done(lambda: self._store.delete_messages_from(chat_id, message_id)):
             self._view.remove_from(message_id)
             self._begin_reply()
 
     def rename_chat(self, chat_id: int, title: str) -> None:
-        self._tried(lambda: self._store.rename_chat(chat_id, title))
+        self._done(lambda: self._store.rename_chat(chat_id, title))
         self.chats_changed.emit()
 
     def delete_chat(self, chat_id: int) -> None:
         """Deletes a chat; a reply that is being written in it is stopped and dropped."""
-        if self._tried(lambda: self._store.delete_chat(chat_id) or True) is None:
+        if not self._done(lambda: self._store.delete_chat(chat_id)):
             return
         if self._reply is not None and self._reply.message.chat_id == chat_id:
             self._bridge.stop()
@@ -222,7 +222,7 @@ class ChatController(QObject):
         if reply is None:
             return
         text = reply.text
-        self._tried(lambda: self._store.finish(reply.message.id, text, state))
+        self._done(lambda: self._store.finish(reply.message.id, text, state))
         if reply.message.chat_id == self.chat_id:
             self._view.end_reply(state, reply.note)
         self.replying_changed.emit(False)
@@ -238,7 +238,17 @@ class ChatController(QObject):
         except CauserieError as error:
             log.warning("the reply could not be journaled: %s", error)  # its end will say so aloud
 
+    def _done(self, action: Callable[[], None]) -> bool:
+        """Does it; where that fails, says so and gives False."""
+        try:
+            action()
+        except CauserieError as error:
+            self.failed.emit(error)
+            return False
+        return True
+
     def _tried(self, action: Callable[[], T]) -> T | None:
+        """What it gives; None where it fails, which is said."""
         try:
             return action()
         except CauserieError as error:

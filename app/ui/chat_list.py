@@ -68,7 +68,7 @@ class ChatList(QWidget):
             if chat.id == current:
                 self.list.setCurrentItem(item)
         if current is None:
-            self.list.setCurrentItem(None)
+            self.list.setCurrentRow(-1)
         self.list.blockSignals(False)
 
     def _action(self, text: str, key: str, slot: object) -> QAction:

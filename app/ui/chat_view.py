@@ -117,19 +117,19 @@ class ChatView(QTextBrowser):
         entries = self._chat.entries
         return entries[-1].id if entries and entries[-1].role == "assistant" else None
 
-    def loadResource(self, kind: int, name: QUrl | str) -> object:  # noqa: N802 - Qt's name
+    def loadResource(self, kind: int, name: QUrl | str) -> object:
         """Never reads anything: an empty answer would let Qt look for itself, a picture does not."""
         picture = QImage(1, 1, QImage.Format.Format_ARGB32)
         picture.fill(0)
         return picture
 
-    def createMimeDataFromSelection(self) -> QMimeData:  # noqa: N802 - Qt's name
+    def createMimeDataFromSelection(self) -> QMimeData:
         """Plain text only, with ordinary line breaks."""
         data = QMimeData()
         data.setText(self.textCursor().selectedText().replace("\u2029", "\n").replace("\u2028", "\n"))
         return data
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+    def resizeEvent(self, event: QResizeEvent) -> None:
         """Keeps the column readable, and the line at the top where it was."""
         anchor = self.cursorForPosition(self.viewport().rect().topLeft())
         offset = self.cursorRect(anchor).top()
@@ -143,7 +143,7 @@ class ChatView(QTextBrowser):
         else:
             self._set_scroll(self.verticalScrollBar().value() + self.cursorRect(anchor).top() - offset)
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt's name
+    def paintEvent(self, event: QPaintEvent) -> None:
         """Paints cards, code boxes and the bars of quotes behind the text."""
         painter = QPainter(self.viewport())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -180,7 +180,7 @@ class ChatView(QTextBrowser):
         for child in frame.childFrames():
             self._paint_frame(painter, child, visible)
 
-    def changeEvent(self, event: QEvent) -> None:  # noqa: N802 - Qt's name
+    def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
             self.viewport().update()

@@ -191,11 +191,11 @@ class DocumentWriter:
             case ListBlock():
                 self._write_list(block, code_address, level)
             case Quote(blocks):
-                form = QTextFrameFormat()
-                form.setLeftMargin(level * INDENT)
-                form.setBottomMargin(bottom)
-                form.setPadding(4)
-                frame = self.open_frame("quote", form)
+                quote = QTextFrameFormat()
+                quote.setLeftMargin(level * INDENT)
+                quote.setBottomMargin(bottom)
+                quote.setPadding(4)
+                frame = self.open_frame("quote", quote)
                 for child in blocks:
                     self._write(child, code_address, 1, 0.0, 4.0)
                 self.close_frame(frame)
@@ -253,7 +253,9 @@ class DocumentWriter:
         self.start_block(header, small)
         if block.language:
             self.cursor.insertText(f"{block.language[:30]}   ", small)
-        self.cursor.insertText(QCoreApplication.translate("DocumentWriter", "Copy code"), self.action_format(address))
+        self.cursor.insertText(
+            QCoreApplication.translate("DocumentWriter", "Copy code"), self.action_format(address)
+        )
         line = self.block_format()
         line.setLineHeight(125, PROPORTIONAL)
         self.start_block(line, self.code_format("plain"))

@@ -64,7 +64,9 @@ class EmptyPage(QWidget):
         if model:
             self.title.setText(self.tr("What shall we talk about?"))
             self.text.setText(
-                self.tr("{model} is ready. All it reads and writes stays on this computer.").format(model=model)
+                self.tr("{model} is ready. All it reads and writes stays on this computer.").format(
+                    model=model
+                )
             )
         elif loading:
             self.title.setText(self.tr("One moment…"))
@@ -72,7 +74,7 @@ class EmptyPage(QWidget):
         else:
             self.title.setText(self.tr("Welcome to Causerie"))
             self.text.setText(
-                self.tr("Chat with a language model that runs on this computer alone. It needs a model first: "
+                self.tr("Chat with a language model that runs on this computer alone. It needs a model: "
                         "a .gguf file you have, or the small starter model.")
             )  # fmt: skip
         self.choose_button.setVisible(not model and not loading)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 from PySide6.QtCore import QByteArray, Qt
 from PySide6.QtGui import (
-    QAction,
     QCloseEvent,
     QDragEnterEvent,
     QDropEvent,
     QIcon,
-    QKeySequence,
 )
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QMainWindow,
-    QMenu,
     QStackedWidget,
     QToolButton,
     QVBoxLayout,
@@ -31,7 +28,7 @@ from app.settings import Settings, save
 from app.ui.chat_controller import ChatController, ReplySettings
 from app.ui.chat_list import ChatList
 from app.ui.chat_view import MAX_TEXT_WIDTH, ChatView
-from app.ui.dialogs import show_about, show_error
+from app.ui.dialogs import show_error
 from app.ui.empty_page import EmptyPage
 from app.ui.engine_bridge import EngineBridge
 from app.ui.model_controller import ModelController
@@ -41,6 +38,7 @@ from app.ui.prompt_box import PromptBox
 from app.ui.side_panel import SidePanel
 from app.ui.status_line import StatusLine
 from app.ui.theme import ThemeKeeper
+from app.ui.window_actions import add_actions
 from app.ui.work_bar import WorkBar
 from engine.errors import CauserieError
 from engine.memory import readable_bytes
@@ -70,7 +68,7 @@ class MainWindow(QMainWindow):
         self.models = ModelController(self.bridge, self.work_bar, self.panel.load_settings, parent=self)
         self.picker = ModelPicker(self)
         self._lay_out()
-        self._make_actions()
+        add_actions(self)
         self._connect()
         self.panel.setVisible(settings.side_panel_open)
         self._restore_geometry()
@@ -147,47 +145,19 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(root)
         order = [self.prompt.edit, self.prompt.button, self.chat_list.new_button, self.chat_list.list,
                  self.model_button, self.settings_button, self.more_button, self.view]  # fmt: skip
-        for before, after in zip(order, order[1:], strict=False):
+        for before, after in pairwise(order):
             QWidget.setTabOrder(before, after)
 
-    def _make_actions(self) -> None:
-        menu = QMenu(self)
-        self._add_action(menu, self.tr("&New chat"), "Ctrl+N", self._new_chat)
-        self._add_action(menu, self.tr("Choose a &model…"), "Ctrl+M", self._choose_model)
-        self._add_action(menu, self.tr("&Open a model file…"), "Ctrl+O", self.picker.open_file)
-        menu.addSeparator()
-        self._add_action(menu, self.tr("&Regenerate"), "Ctrl+R", lambda: self.chats.regenerate())
-        self._add_action(menu, self.tr("&Copy the last reply"), "Ctrl+Shift+C", self.view.copy_last_reply)
-        self._add_action(menu, self.tr("&Stop the reply"), "Esc", self.chats.stop)
-        menu.addSeparator()
-        self._add_action(menu, self.tr("&Go to the message field"), "Ctrl+L", self.prompt.setFocus)
-        self._add_action(menu, self.tr("Go to the c&hats"), "Ctrl+K", self.chat_list.list.setFocus)
-        self._add_action(menu, self.tr("Show or hide se&ttings"), "Ctrl+,", self.settings_button.click)
-        menu.addSeparator()
-        self._add_action(menu, self.tr("&About Causerie"), "F1", lambda: show_about(self))
-        self._add_action(menu, self.tr("&Quit"), "Ctrl+Q", self.close)
-        self.more_button.setMenu(menu)
-        self.more_button.setShortcut("Alt+M")
-
-    def _add_action(
-        self, menu: QMenu, text: str, key: str, slot: Callable[[], object]
-    ) -> None:
-        action = QAction(text, self)
-        action.setShortcut(QKeySequence(key))
-        action.triggered.connect(slot)
-        menu.addAction(action)
-        self.addAction(action)
-
     def _connect(self) -> None:
-        self.chat_list.new_wanted.connect(self._new_chat)
+        self.chat_list.new_wanted.connect(self.new_chat)
         self.chat_list.opened.connect(self.chats.open_chat)
         self.chat_list.renamed.connect(self.chats.rename_chat)
         self.chat_list.deleted.connect(self.chats.delete_chat)
         self.prompt.sent.connect(self._send)
         self.prompt.stopped.connect(self.chats.stop)
-        self.model_button.clicked.connect(self._choose_model)
+        self.model_button.clicked.connect(self.choose_model)
         self.settings_button.clicked.connect(self._show_panel)
-        self.empty_page.choose_wanted.connect(self._choose_model)
+        self.empty_page.choose_wanted.connect(self.choose_model)
         self.empty_page.starter_wanted.connect(self.models.get_starter)
         self.picker.chosen.connect(self.load_model)
         self.picker.starter_wanted.connect(self.models.get_starter)
@@ -209,19 +179,19 @@ class MainWindow(QMainWindow):
 
     def _send(self, text: str) -> None:
         if self.bridge.info is None and not self.models.is_busy:
-            self._choose_model()
+            self.choose_model()
         elif self.chats.send(text):
             self.prompt.set_text("")
 
     def _reply_settings(self) -> ReplySettings:
         return ReplySettings(self.settings.system_prompt, self.panel.sampling(), self.settings.max_tokens)
 
-    def _new_chat(self) -> None:
+    def new_chat(self) -> None:
         self.chats.new_chat()
         self._show_chats()
         self.prompt.setFocus()
 
-    def _choose_model(self) -> None:
+    def choose_model(self) -> None:
         folders = tuple(Path(name) for name in self.settings.model_folders)
         self.picker.show_models(folders, self.settings.context_size)
 
@@ -289,9 +259,11 @@ class MainWindow(QMainWindow):
 
     def _restore_geometry(self) -> None:
         if self.settings.window_geometry:
-            self.restoreGeometry(QByteArray.fromBase64(self.settings.window_geometry.encode("ascii", "replace")))
+            self.restoreGeometry(
+                QByteArray.fromBase64(self.settings.window_geometry.encode("ascii", "replace"))
+            )
 
-    def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802 - Qt's name
+    def closeEvent(self, event: QCloseEvent) -> None:
         """Saves what is not saved yet; the engine is ended by `run_window`, after the window is gone."""
         self.save_all()
         super().closeEvent(event)
@@ -303,11 +275,11 @@ class MainWindow(QMainWindow):
             self.settings.window_geometry = geometry
             save(self.settings)
 
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802 - Qt's name
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if _dropped_model(event) is not None:
             event.acceptProposedAction()
 
-    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802 - Qt's name
+    def dropEvent(self, event: QDropEvent) -> None:
         path = _dropped_model(event)
         if path is not None:
             event.acceptProposedAction()

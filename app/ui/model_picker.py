@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QDialog,
     QFileDialog,
@@ -182,6 +182,6 @@ def describe(facts: ModelFacts, free: int) -> str:
         return f"{facts.path.name} · {facts.problem}"
     parts = [facts.family, readable_bytes(facts.file_bytes), facts.main_type]
     if facts.memory is not None:
-        needed = ModelPicker.tr("needs {needed}, {free} free")
+        needed = QCoreApplication.translate("ModelPicker", "needs {needed}, {free} free")
         parts.append(needed.format(needed=readable_bytes(facts.memory.total), free=readable_bytes(free)))
     return "  ·  ".join(part for part in parts if part)

@@ -23,7 +23,7 @@ SAVE_MS = 600
 
 
 class SidePanel(QWidget):
-    """changed: a setting was changed and stands in `settings`; reload_wanted: load the model anew with them."""
+    """changed: a setting was changed and stands in `settings`; reload_wanted: load the model with them."""
 
     changed = Signal()
     reload_wanted = Signal()

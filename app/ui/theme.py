@@ -154,7 +154,8 @@ def style_sheet(theme: Theme) -> str:
     QPushButton:focus, QToolButton:focus {{ border: 2px solid {theme.accent}; padding: 5px 11px; }}
     QPushButton:disabled, QToolButton:disabled {{ color: {theme.muted}; }}
     QPushButton[primary="true"] {{
-        background: {theme.accent}; color: {theme.on_accent}; border: 1px solid {theme.accent}; font-weight: 600;
+        background: {theme.accent}; color: {theme.on_accent}; border: 1px solid {theme.accent};
+        font-weight: 600;
     }}
     QPushButton[primary="true"]:focus {{ border: 2px solid {theme.text}; }}
     QPushButton[primary="true"]:disabled {{

@@ -91,7 +91,8 @@ def test_the_chat_changed_last_comes_first(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["<b>x</b> &lt;", "a\x00b", "Žluťák 例え 😀", "line\r\nline\u2028\u2029", "", "'; DROP TABLE chats; --"]
+    "text",
+    ["<b>x</b> &lt;", "a\x00b", "Žluťák 例え 😀", "line\r\nline\u2028\u2029", "", "'; DROP TABLE chats; --"],
 )
 def test_text_comes_back_as_it_went_in(path: Path, text: str) -> None:
     store = opened(path)

@@ -55,7 +55,7 @@ def act():
         window().models._fetch = fetch
         window().models.get_starter()
     elif state == "dialog":
-        window()._choose_model()
+        window().choose_model()
 
 def tell():
     shown = window().view.toPlainText()

@@ -1,4 +1,4 @@
-"""The window as a whole: names for those who cannot see it, keys for those who use no mouse, files dropped."""
+"""The window as a whole: names for those who cannot see it, keys for those without a mouse, dropped files."""
 
 from __future__ import annotations
 
@@ -83,7 +83,11 @@ def test_no_two_mnemonics_of_the_window_collide(bench: Bench, replying: bool) ->
 def drop(bench: Bench, *files: str) -> bool:
     data = QMimeData()
     data.setUrls([QUrl(file) if "://" in file else QUrl.fromLocalFile(file) for file in files])
-    action, buttons, keys = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    action, buttons, keys = (
+        Qt.DropAction.CopyAction,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+    )
     place = QPointF(300, 300)
     enter = QDragEnterEvent(place.toPoint(), action, data, buttons, keys)
     enter.ignore()
@@ -93,9 +97,7 @@ def drop(bench: Bench, *files: str) -> bool:
     return enter.isAccepted()
 
 
-@pytest.mark.parametrize(
-    "name", ["model.gguf", "Žluťák 例え\u3000%20#&'.gguf", "UPPER.GGUF"]
-)
+@pytest.mark.parametrize("name", ["model.gguf", "Žluťák 例え\u3000%20#&'.gguf", "UPPER.GGUF"])
 def test_a_model_file_that_is_dropped_is_loaded(qtbot: QtBot, open_bench: OpenBench, name: str) -> None:
     bench = open_bench(model=False)
     assert drop(bench, f"/some folder/{name}")

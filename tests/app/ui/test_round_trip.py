@@ -162,9 +162,7 @@ def test_a_chat_is_kept_where_deleting_is_not_confirmed(
     assert len(store.chats()) == 1
 
 
-def test_renaming(
-    qtbot: QtBot, bench: Bench, store: ChatStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_renaming(qtbot: QtBot, bench: Bench, store: ChatStore, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.send("old name")
     wait_for_reply(qtbot, bench)
     monkeypatch.setattr("app.ui.chat_list.QInputDialog.getText", lambda *_: ("<i>new</i> name", True))
@@ -181,9 +179,7 @@ def test_copying_the_last_reply_gives_its_source(qtbot: QtBot, open_bench: OpenB
     assert QGuiApplication.clipboard().text() == "**bold** `x<T>`"
 
 
-def test_an_error_in_the_middle_keeps_the_text(
-    qtbot: QtBot, open_bench: OpenBench, store: ChatStore
-) -> None:
+def test_an_error_in_the_middle_keeps_the_text(qtbot: QtBot, open_bench: OpenBench, store: ChatStore) -> None:
     error = InvalidNumbersError("The numbers went wrong.")
     bench = open_bench(failure=error)
     bench.send("go")
