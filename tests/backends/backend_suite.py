@@ -21,7 +21,7 @@ from engine.models.registry import cache_spec, plan_layers
 from engine.tensor import Tensor
 from tests.helpers.tiny_model import write_tiny_model
 
-MODELS = [("llama", "F32"), ("gemma3", "F32"), ("llama", "Q8_0"), ("gemma3", "Q4_K")]
+MODELS = [("llama", "F32"), ("gemma3", "F32"), ("llama", "Q8_0"), ("gemma3", "Q4_1"), ("gemma3", "Q4_K")]
 MAX_BATCH = 16
 CONTEXT_SIZE = 256
 TEXT = [int(token) for token in np.random.default_rng(5).integers(3, 300, 200)]
