@@ -118,5 +118,5 @@ class CpuContext(Context):
         self._programs.clear()
         self._rope_tables.clear()
         self.cache.layers.clear()
-        del self.scratch
+        self.scratch.clear()
         self._arena = np.empty(0, np.uint8)

@@ -29,6 +29,11 @@ class Scratch:
             self._attention[key] = AttentionScratch.allocate(key[0], *shape, self._threads)
         return self._attention[key]
 
+    def clear(self) -> None:
+        """Gives the memory back; nothing can be bound afterwards."""
+        self.linear = LinearScratch.allocate(1, 1, 1)
+        self._attention.clear()
+
     @property
     def nbytes(self) -> int:
         return self.linear.nbytes + sum(scratch.nbytes for scratch in self._attention.values())
