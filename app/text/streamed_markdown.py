@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import re
 
-from app.text.blocks import Block, CodeBlock, TopLevelBlock
+from app.text.blocks import Block, CodeBlock, ListBlock, TopLevelBlock
 from app.text.markdown import parse_blocks
 
 MAX_BLOCK_CHARACTERS = 16_000
+MAX_LIST_CHARACTERS = 5_000
+"""Lists take longest to parse and to lay out, and are the same when they are cut between two items."""
 
 ALWAYS_PARSED = 2_000
 """Characters of a last block up to which it is parsed at every refresh."""
@@ -112,7 +114,7 @@ class StreamedMarkdown:
 
     def _long_block(self, tail: str, at_end: bool) -> tuple[int, int] | None:
         """Where in the tail the first too long block begins, and where to cut it."""
-        if len(tail) <= MAX_BLOCK_CHARACTERS:
+        if len(tail) <= min(MAX_BLOCK_CHARACTERS, MAX_LIST_CHARACTERS):
             return None
         starts = [0, *(found.end() for found in re.finditer("\n", tail))]
         complete = len(tail) if at_end else starts[-1]
@@ -122,10 +124,10 @@ class StreamedMarkdown:
             end = starts[found.end_line - self._first_line :][:1] or [len(tail)]
             # an incomplete last line may yet turn out to belong to another block, but not a first one
             length = min(end[0], max(complete, start if start < complete else len(tail))) - start
-            if length > MAX_BLOCK_CHARACTERS and not _is_fenced(found.block, tail[start : start + 6]):
+            limit = MAX_LIST_CHARACTERS if isinstance(found.block, ListBlock) else MAX_BLOCK_CHARACTERS
+            if length > limit and not _is_fenced(found.block, tail[start : start + 6]):
                 self._settled = index
-                line_break = tail.rfind("\n", start, start + MAX_BLOCK_CHARACTERS)
-                return start, start + MAX_BLOCK_CHARACTERS if line_break < 0 else line_break + 1
+                return start, _place_to_cut(tail, start, start + limit)
         return None
 
     def _settle(self, tail: str) -> None:
@@ -155,6 +157,16 @@ class StreamedMarkdown:
             fence = _OpenFence(opening[1], last.language, self._first_line + 1)
             if fence.feed(tail[opening.end() :]):
                 self._fence = fence
+
+
+def _place_to_cut(text: str, start: int, end: int) -> int:
+    """Before the last line that is not indented, else before the last line, else at the end."""
+    place = line_break = text.rfind("\n", start, end)
+    while place >= 0 and text[place + 1].isspace():
+        place = text.rfind("\n", start, place)
+    if place >= 0:
+        return place + 1
+    return line_break + 1 if line_break >= 0 else end
 
 
 def _is_fenced(block: Block, opening: str) -> bool:

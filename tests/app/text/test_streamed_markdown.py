@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.text import streamed_markdown
-from app.text.blocks import CodeBlock, TopLevelBlock
+from app.text.blocks import CodeBlock, ListBlock, TopLevelBlock
 from app.text.markdown import parse_blocks
 from app.text.streamed_markdown import StreamedMarkdown, parse_markdown
 
@@ -57,7 +57,21 @@ def test_equals_it_where_long_blocks_are_passed_over_and_cut(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streamed_markdown, "ALWAYS_PARSED", 20)
         patch.setattr(streamed_markdown, "MAX_BLOCK_CHARACTERS", 60)
+        patch.setattr(streamed_markdown, "MAX_LIST_CHARACTERS", 40)
         assert feed_in_pieces(source, cuts).blocks == parse_markdown(source)
+
+
+def test_a_long_list_goes_on_with_its_numbers_after_a_cut() -> None:
+    source = "".join(f"{number}. item {number}\n     - inner\n" for number in range(1, 601))
+    lists = [found.block for found in parse_markdown(source)]
+    assert len(lists) > 2
+    numbers = []
+    for block in lists:
+        assert isinstance(block, ListBlock)
+        assert block.start is not None
+        assert all(len(item) == 2 for item in block.items)  # its text and the inner list
+        numbers += range(block.start, block.start + len(block.items))
+    assert numbers == list(range(1, 601))
 
 
 def test_open_code_is_shown_while_it_arrives_and_its_closing_fence_never() -> None:
