@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 os.environ["QT_QPA_PLATFORM"] = os.environ.get("CAUSERIE_TEST_QT_PLATFORM", "offscreen")
+# Threads of the kernels that spin while they wait make a machine with other work many times slower.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import hypothesis
 import pytest
