@@ -83,7 +83,7 @@ def _check(name: str, look: Callable[[], str]) -> Check:
 
 
 def _version() -> str:
-    form = "single file" if paths.is_frozen() else "checkout"
+    form = "single file" if paths.is_frozen() else "from source"
     python = platform.python_version()
     return f"Causerie {app.__version__} ({form}), Python {python}, {platform.system()} {platform.machine()}"
 
