@@ -11,8 +11,7 @@
 Setting up makes .venv, and does nothing the second time.  Standard library only.
 """
 
-from __future__ import annotations
-
+# No newer syntax than Python 3.6 has: an older Python must get as far as the message below.
 import sys
 
 if not (3, 11) <= sys.version_info[:2] <= (3, 13):
@@ -150,7 +149,8 @@ def check_style() -> int:
         "mypy": ["mypy"],
     }.items():
         started = time.monotonic()
-        if code := call([str(PYTHON), "-m", *command]):
+        code = call([str(PYTHON), "-m", *command])
+        if code:
             print(f"{name} found something (exit status {code})", flush=True)
             status = 1
         else:
