@@ -17,6 +17,7 @@ import os
 import signal
 import socket
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -50,10 +51,12 @@ def run_window(model_path: Path | None = None, worker_factory: WorkerFactory = m
     application.setStyle("Fusion")
     themes = ThemeKeeper(application)
     settings = load_settings()
-    store, notice = open_chats()
-    window = MainWindow(store, settings, themes, EngineBridge(worker_factory))
-    for text in (*settings.problems, notice):
+    chats = open_chats()
+    window = MainWindow(chats.store, settings, themes, EngineBridge(worker_factory))
+    for text in (*settings.problems, chats.notice):
         window.add_notice(text)
+    if chats.interrupted:
+        window.show_last_chat()
     interrupts = _Interrupts(window)
     sys.excepthook = _ExceptionHook(window)
     application.commitDataRequest.connect(window.save_all)
@@ -64,7 +67,7 @@ def run_window(model_path: Path | None = None, worker_factory: WorkerFactory = m
     window.save_all()
     ended = window.models.shutdown(END_SECONDS / 2)
     ended = window.bridge.shutdown(END_SECONDS) and ended
-    store.close()
+    chats.store.close()
     interrupts.close()
     sys.excepthook = sys.__excepthook__
     if not ended:
@@ -75,14 +78,25 @@ def run_window(model_path: Path | None = None, worker_factory: WorkerFactory = m
     return status
 
 
-def open_chats() -> tuple[ChatStore, str]:
-    """The chat store and a notice; one in memory where the file cannot be used."""
+@dataclass(frozen=True, slots=True)
+class OpenedChats:
+    """interrupted: replies that were being written when the program died the last time."""
+
+    store: ChatStore
+    notice: str
+    interrupted: int
+
+
+def open_chats() -> OpenedChats:
+    """The chat store; one in memory where the file cannot be used."""
     try:
         store, notice = open_store(paths.chats_file())
-        store.mark_interrupted()
+        interrupted = store.mark_interrupted()
     except CauserieError as error:
-        return open_in_memory(), f"{error} Chats of this session will not be kept."
-    return store, notice
+        return OpenedChats(open_in_memory(), f"{error} Chats of this session will not be kept.", 0)
+    if interrupted:
+        notice = f"{notice} Causerie ended unexpectedly; what it had written by then is kept.".strip()
+    return OpenedChats(store, notice, interrupted)
 
 
 def first_model(asked: Path | None, last: str) -> Path | None:

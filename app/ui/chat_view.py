@@ -9,6 +9,7 @@ from __future__ import annotations
 from PySide6.QtCore import QEvent, QMimeData, QRectF, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import (
     QColor,
+    QContextMenuEvent,
     QDesktopServices,
     QGuiApplication,
     QImage,
@@ -17,7 +18,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QTextFrame,
 )
-from PySide6.QtWidgets import QTextBrowser, QWidget
+from PySide6.QtWidgets import QMenu, QTextBrowser, QWidget
 
 from app.chats.chat import State, StoredMessage
 from app.text.markdown import is_allowed_link
@@ -128,6 +129,18 @@ class ChatView(QTextBrowser):
         data = QMimeData()
         data.setText(self.textCursor().selectedText().replace("\u2029", "\n").replace("\u2028", "\n"))
         return data
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """Of our own, since Qt's would copy a link as the document holds it, not its target."""
+        menu = QMenu(self)
+        copy = menu.addAction(self.tr("&Copy"), self.copy)
+        copy.setEnabled(self.textCursor().hasSelection())
+        menu.addAction(self.tr("Select &all"), self.selectAll)
+        address = self.anchorAt(event.pos())
+        if address.startswith(LINK):
+            menu.addAction(self.tr("Copy the &link"), lambda: self._copy(link_target(address)))
+        menu.exec(event.globalPos())
+        menu.deleteLater()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keeps the column readable, and the line at the top where it was."""

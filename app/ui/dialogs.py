@@ -56,6 +56,20 @@ def confirm_delete(title: str, parent: QWidget | None = None) -> bool:
     return box.clickedButton() is delete
 
 
+def confirm_replace(error: CauserieError, parent: QWidget | None = None) -> bool:
+    """Asks whether to give up the loaded model so that another one has room."""
+    box = _box(
+        parent, _tr("Not enough memory"), error.title,
+        _tr("The loaded model can be closed first. If there is too little memory even then, "
+            "no model will be loaded."),
+    )  # fmt: skip
+    replace = box.addButton(_tr("Close it and &load"), QMessageBox.ButtonRole.AcceptRole)
+    keep = box.addButton(_tr("&Keep it"), QMessageBox.ButtonRole.RejectRole)
+    box.setDefaultButton(keep)
+    box.exec()
+    return box.clickedButton() is replace
+
+
 def show_about(parent: QWidget | None = None) -> None:
     """Name, version and what it is."""
     from importlib.metadata import PackageNotFoundError, version

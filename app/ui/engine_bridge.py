@@ -91,12 +91,17 @@ class EngineBridge(QObject):
             self._starter.start()
 
     def load(self, path: Path, settings: LoadSettings, replace: bool = False) -> None:
-        """Loads a model; one that is loading already is cancelled."""
+        """Loads a model; one that is loading already is cancelled.
+
+        replace: close the old model first; without it the old one stays where the new one fails.
+        """
         self.cancel_load()
         self.is_loading = True
 
         def submit(worker: Worker) -> None:
-            self._load_id = worker.load(path, settings, replace=replace)
+            if replace:
+                worker.unload()
+            self._load_id = worker.load(path, settings)
 
         self._waiting_load = submit
         self._submit_waiting()

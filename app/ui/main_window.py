@@ -28,7 +28,7 @@ from app.settings import Settings, save
 from app.ui.chat_controller import ChatController, ReplySettings
 from app.ui.chat_list import ChatList
 from app.ui.chat_view import MAX_TEXT_WIDTH, ChatView
-from app.ui.dialogs import show_error
+from app.ui.dialogs import confirm_replace, show_error
 from app.ui.empty_page import EmptyPage
 from app.ui.engine_bridge import EngineBridge
 from app.ui.model_controller import ModelController
@@ -42,7 +42,6 @@ from app.ui.window_actions import add_actions
 from app.ui.work_bar import WorkBar
 from engine.errors import CauserieError
 from engine.memory import readable_bytes
-from engine.requests import Finished
 
 STARTER_BYTES = 98_000_000
 
@@ -78,6 +77,11 @@ class MainWindow(QMainWindow):
 
     def load_model(self, path: Path) -> None:
         self.models.load(path)
+
+    def show_last_chat(self) -> None:
+        """Opens the chat that was changed last, where there is one."""
+        if self.chat_list.list.count():
+            self.chat_list.list.setCurrentRow(0)
 
     def add_notice(self, text: str) -> None:
         self.notices.add(text)
@@ -167,14 +171,16 @@ class MainWindow(QMainWindow):
         self.models.ready.connect(self._on_model_ready)
         self.models.changed.connect(self._show_model)
         self.models.failed.connect(self._show_error)
+        self.models.no_room.connect(self._offer_to_replace)
         self.chats.failed.connect(self._show_error)
         self.chats.chats_changed.connect(self._show_chats)
         self.chats.chat_shown.connect(self._show_page)
         self.chats.replying_changed.connect(self._on_replying)
-        self.chats.reply_finished.connect(self._on_finished)
+        self.chats.reply_finished.connect(self.status.show_finished)
         self.bridge.prompt_progress.connect(self.status.show_prompt_progress)
         self.bridge.text.connect(self.status.count_token)
         self.view.flushed.connect(self.status.refresh)
+        self.view.copied.connect(self.status.show_copied)
         self._themes.changed.connect(self._on_theme)
 
     def _send(self, text: str) -> None:
@@ -242,9 +248,6 @@ class MainWindow(QMainWindow):
         else:
             self._show_chats()
 
-    def _on_finished(self, record: Finished) -> None:
-        self.status.show_finished(record)
-
     def _on_theme(self) -> None:
         self.view.set_theme(self._themes.theme)
 
@@ -256,6 +259,10 @@ class MainWindow(QMainWindow):
 
     def _show_error(self, error: CauserieError) -> None:
         show_error(error, self)
+
+    def _offer_to_replace(self, path: Path, error: CauserieError) -> None:
+        if confirm_replace(error, self):
+            self.models.load(path, replace=True)
 
     def _restore_geometry(self) -> None:
         if self.settings.window_geometry:

@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Signal
 from app.ui.background import BackgroundTask
 from app.ui.engine_bridge import EngineBridge
 from app.ui.work_bar import WorkBar
-from engine.errors import CauserieError
+from engine.errors import CauserieError, OutOfMemoryError
 from engine.requests import LoadSettings
 
 Fetch = Callable[[Callable[[Any], None], Callable[[], bool]], Path]
@@ -24,10 +24,12 @@ def fetch_starter(report: Callable[[Any], None], should_stop: Callable[[], bool]
 
 
 class ModelController(QObject):
-    """ready: a `ModelInfo` and the settings it was loaded with; failed: an error to show, the old model
-    stays; changed: what is loaded, or whether something is loading, has changed."""
+    """ready: a `ModelInfo` and the settings it was loaded with.  failed: an error to show, the old model stays.
+    no_room: path and error of a model that does not fit beside the old one.  changed: what is loaded, or
+    whether something is loading, has changed."""
 
     ready = Signal(object, object)
+    no_room = Signal(object, object)
     failed = Signal(object)
     changed = Signal()
 
@@ -58,8 +60,11 @@ class ModelController(QObject):
     def is_busy(self) -> bool:
         return self._bridge.is_loading or self._fetching is not None
 
-    def load(self, path: Path) -> None:
-        """Loads a file, after the load before it has ended where there is one."""
+    def load(self, path: Path, replace: bool = False) -> None:
+        """Loads a file, after the load before it has ended where there is one.
+
+        replace: close the old model first, to make room.
+        """
         if self._bridge.is_loading:
             self._next = path
             self._bridge.cancel_load()
@@ -68,7 +73,7 @@ class ModelController(QObject):
         self._on_progress(0.0)
         try:
             self._used = self._load_settings()
-            self._bridge.load(path, self._used)
+            self._bridge.load(path, self._used, replace)
         except CauserieError as error:
             self._end()
             self.failed.emit(error)
@@ -115,8 +120,12 @@ class ModelController(QObject):
         self.ready.emit(info, self._used)
 
     def _on_failed(self, error: CauserieError) -> None:
+        path = self._path
         self._end()
-        self.failed.emit(error)
+        if isinstance(error, OutOfMemoryError) and self._bridge.info is not None:
+            self.no_room.emit(path, error)
+        else:
+            self.failed.emit(error)
 
     def _on_cancelled(self) -> None:
         self._end()

@@ -123,13 +123,12 @@ class ModelPicker(QDialog):
 
     def _show(self, found: tuple[list[ModelFacts], int]) -> None:
         models, free = found
+        models = sorted(models, key=lambda facts: bool(facts.problem))  # those that can be used first
         self.list.clear()
         for facts in models:
-            item = QListWidgetItem(f"{facts.name or facts.path.name}\n{describe(facts, free)}", self.list)
+            item = QListWidgetItem(f"{facts.path.stem}\n{describe(facts, free)}", self.list)
             item.setData(FACTS, facts)
-            item.setSizeHint(QSize(0, 2 * self.fontMetrics().lineSpacing() + 14))
-            item.setToolTip("")
-            item.setStatusTip(str(facts.path))
+            item.setSizeHint(QSize(0, 2 * self.fontMetrics().lineSpacing() + 18))
             if facts.problem:
                 item.setForeground(self.palette().placeholderText())
         usable = any(not facts.problem for facts in models)
@@ -177,10 +176,10 @@ class ModelPicker(QDialog):
 
 
 def describe(facts: ModelFacts, free: int) -> str:
-    """One line: family, size, type, and "needs N GB, M GB free"; or what is wrong with the file."""
+    """One line: name, family, size, type, and "needs N GB, M GB free"; or what is wrong with the file."""
     if facts.problem:
-        return f"{facts.path.name} · {facts.problem}"
-    parts = [facts.family, readable_bytes(facts.file_bytes), facts.main_type]
+        return facts.problem
+    parts = [facts.name, facts.family, readable_bytes(facts.file_bytes), facts.main_type]
     if facts.memory is not None:
         needed = QCoreApplication.translate("ModelPicker", "needs {needed}, {free} free")
         parts.append(needed.format(needed=readable_bytes(facts.memory.total), free=readable_bytes(free)))

@@ -26,6 +26,7 @@ class StatusLine(QWidget):
         self._prompt_tokens = 0
         self._written = 0
         self._first_at = 0.0
+        self._is_writing = False
 
     def _label(self, name: str) -> QLabel:
         label = QLabel(self)
@@ -37,12 +38,17 @@ class StatusLine(QWidget):
     def show_activity(self, text: str) -> None:
         self.activity.setText(text)
 
+    def show_copied(self) -> None:
+        if not self._is_writing:
+            self.show_activity(self.tr("Copied."))
+
     def set_context_size(self, tokens: int) -> None:
         self._context_size = tokens
         self._show_context(0)
 
     def begin_reply(self) -> None:
         self._prompt_tokens = self._written = 0
+        self._is_writing = True
         self.show_activity(self.tr("Waiting…"))
 
     def show_prompt_progress(self, done: int, total: int) -> None:
@@ -67,6 +73,7 @@ class StatusLine(QWidget):
 
     def show_finished(self, record: Finished) -> None:
         timings = record.timings
+        self._is_writing = False
         self._show_speed(timings.write_tokens_per_second, timings.generated_tokens)
         self._show_context(timings.context_used)
 

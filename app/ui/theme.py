@@ -140,6 +140,9 @@ def style_sheet(theme: Theme) -> str:
     #chatList::item:hover {{ background: {theme.card}; }}
     #chatList::item:selected {{ background: {theme.border}; color: {theme.text}; }}
     #chatList::item:selected:focus {{ border: 2px solid {theme.accent}; padding: 6px 8px; }}
+    QListWidget::item {{ padding: 6px 8px; border-radius: 8px; }}
+    QListWidget::item:hover {{ background: {theme.card}; }}
+    QListWidget::item:selected {{ background: {theme.border}; color: {theme.text}; }}
     #promptFrame {{ background: {theme.canvas}; border: 1px solid {theme.border}; border-radius: 14px; }}
     #promptFrame[focused="true"] {{ border: 1px solid {theme.accent}; }}
     #promptEdit, #promptEdit:focus {{ background: transparent; border: none; padding: 0; }}

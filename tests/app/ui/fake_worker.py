@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from engine.errors import CauserieError, ModelFileError
+from engine.errors import CauserieError, ModelFileError, OutOfMemoryError
 from engine.events import (
     Event,
     Failed,
@@ -18,6 +18,7 @@ from engine.events import (
     LoadProgress,
     ModelInfo,
     RequestCancelled,
+    Unloaded,
 )
 from engine.requests import ChatRequest, Finished, LoadSettings, PromptProgress, TextPiece, Timings
 
@@ -25,7 +26,8 @@ from engine.requests import ChatRequest, Finished, LoadSettings, PromptProgress,
 class FakeWorker:
     """pieces: what each reply says; pause: seconds before each piece and load step.
 
-    A path with "bad" in its name cannot be loaded.  requests: what was asked for, in order.
+    A path with "bad" in its name cannot be loaded, one with "large" only while nothing else is loaded.
+    requests: what was asked for, in order.
     """
 
     def __init__(
@@ -44,11 +46,19 @@ class FakeWorker:
         self.cancelled: set[int] = set()
         self.last_id = 0
         self.was_shut_down = False
+        self.loaded = 0
 
     def load(
         self, path: str | os.PathLike[str], settings: LoadSettings | None = None, *, replace: bool = False
     ) -> int:
         return self._start(self._load, Path(path), settings or LoadSettings())
+
+    def unload(self) -> int:
+        self.last_id += 1
+        self.requests.append("unload")
+        self.loaded = 0
+        self.on_event(Unloaded(self.last_id))
+        return self.last_id
 
     def chat(self, request: ChatRequest) -> int:
         return self._start(self._chat, request)
@@ -81,6 +91,10 @@ class FakeWorker:
         if "bad" in path.name:
             self.on_event(Failed(request_id, ModelFileError(f"{path.name} is no model.")))
             return
+        if "large" in path.name and self.loaded:
+            self.on_event(Failed(request_id, OutOfMemoryError("It does not fit beside the loaded one.")))
+            return
+        self.loaded += 1
         context_size = settings.context_size or 4096
         info = ModelInfo(path, cast(Any, None), context_size, 1000, True, ())
         self.on_event(Loaded(request_id, info))

@@ -141,8 +141,10 @@ def test_it_ends_cleanly(causerie_home: Path, state: str, ending: str) -> None:
 def test_a_killed_window_loses_at_most_the_last_second(causerie_home: Path) -> None:
     status, _, _ = run(causerie_home, "replying", "SIGKILL")
     assert status == -signal.SIGKILL
-    store, notice = open_chats()
-    assert notice == ""
+    chats = open_chats()
+    assert (chats.interrupted, open_chats().interrupted) == (1, 0)
+    assert "ended unexpectedly" in chats.notice
+    store = chats.store
     question, answer = store.messages(store.chats()[0].id)
     assert (question.content, question.state) == ("question", "complete")
     assert answer.state == "interrupted"
@@ -151,10 +153,10 @@ def test_a_killed_window_loses_at_most_the_last_second(causerie_home: Path) -> N
 
 def test_chats_that_cannot_be_opened_are_told_and_the_window_goes_on(causerie_home: Path) -> None:
     paths.chats_file().mkdir(parents=True)
-    store, notice = open_chats()
-    assert "cannot be opened" in notice
-    assert "will not be kept" in notice
-    store.add_chat("works")
+    chats = open_chats()
+    assert "cannot be opened" in chats.notice
+    assert "will not be kept" in chats.notice
+    chats.store.add_chat("works")
 
 
 def test_the_first_model(tmp_path: Path, causerie_home: Path) -> None:

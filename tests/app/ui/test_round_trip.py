@@ -212,6 +212,22 @@ def test_loading_shows_progress_and_can_be_cancelled(qtbot: QtBot, open_bench: O
     assert bench.errors == []
 
 
+@pytest.mark.parametrize("answer", [False, True])
+def test_a_model_that_does_not_fit_beside_the_old_one_may_replace_it(
+    qtbot: QtBot, bench: Bench, monkeypatch: pytest.MonkeyPatch, answer: bool
+) -> None:
+    asked = []
+    monkeypatch.setattr(
+        "app.ui.main_window.confirm_replace", lambda error, _parent: asked.append(error.title) or answer
+    )
+    bench.window.load_model(Path("large.gguf"))
+    qtbot.waitUntil(lambda: bool(asked) and not bench.window.models.is_busy)
+    assert asked == ["It does not fit beside the loaded one."]
+    assert bench.window.bridge.info is not None
+    assert bench.window.bridge.info.path == Path("large.gguf" if answer else "model.gguf")
+    assert ("unload" in bench.worker.requests) == answer
+
+
 def test_the_last_of_several_files_chosen_is_loaded(qtbot: QtBot, open_bench: OpenBench) -> None:
     bench = open_bench(model=False, pause=0.02)
     for name in ("one.gguf", "two.gguf", "three.gguf"):
