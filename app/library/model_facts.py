@@ -15,6 +15,13 @@ from engine.requests import LoadSettings
 
 VOCABULARY_KEY = "tokenizer.ggml.tokens"
 
+FILE_TYPES = {
+    0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 7: "Q8_0", 8: "Q5_0", 9: "Q5_1", 10: "Q2_K", 11: "Q3_K_S",
+    12: "Q3_K_M", 13: "Q3_K_L", 14: "Q4_K_S", 15: "Q4_K_M", 16: "Q5_K_S", 17: "Q5_K_M", 18: "Q6_K",
+    32: "BF16",
+}  # fmt: skip
+"""What `general.file_type` says of the whole file (public GGUF specification)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:
@@ -34,7 +41,8 @@ class Memory:
 class ModelFacts:
     """Facts of one file; text that the file lacks is "", a count 0.
 
-    types: weights (numbers) of each tensor type, the most common first.  main_type: that of the layers.
+    types: weights (numbers) of each tensor type, the most common first.
+    main_type: what the file calls its mixture of types, such as Q4_K_M, else the commonest of the layers.
     memory: None where the model cannot be run.  problem and advice say why it cannot; both "" where it can.
     """
 
@@ -78,7 +86,7 @@ def read_facts(path: Path, settings: LoadSettings | None = None) -> tuple[ModelF
             licence=_text(file, "general.license"),
             n_parameters=types.total(),
             types=dict(types.most_common()),
-            main_type=(layer_types or types).most_common(1)[0][0] if types else "",
+            main_type=_main_type(file, layer_types or types),
             context_length=_count(file, f"{family}.context_length"),
             vocabulary_size=file.metadata.length(VOCABULARY_KEY) if VOCABULARY_KEY in file.metadata else 0,
             tokenizer_kind=_text(file, "tokenizer.ggml.model"),
@@ -108,6 +116,12 @@ def _what_it_takes(file: GGUFFile, settings: LoadSettings) -> tuple[Memory | Non
     return memory, model.plan, "", ""
 
 
+def _main_type(file: GGUFFile, types: Counter[str]) -> str:
+    if not types:
+        return ""
+    return FILE_TYPES.get(_count(file, "general.file_type", -1)) or types.most_common(1)[0][0]
+
+
 def _text(file: GGUFFile, key: str) -> str:
     """A string of the file; "" where it is missing or of another type, which is no reason to list nothing."""
     try:
@@ -116,8 +130,8 @@ def _text(file: GGUFFile, key: str) -> str:
         return ""
 
 
-def _count(file: GGUFFile, key: str) -> int:
+def _count(file: GGUFFile, key: str, missing: int = 0) -> int:
     try:
-        return file.metadata.get_int(key, 0)
+        return file.metadata.get_int(key, missing)
     except CauserieError:
-        return 0
+        return missing

@@ -58,6 +58,14 @@ def test_a_damaged_file_is_listed_with_its_problem(folder, content):
     assert good.problem == ""
 
 
+@pytest.mark.parametrize(
+    ("said", "shown"), [(15, "Q4_K_M"), (9999, "Q8_0"), ("nonsense", "Q8_0"), (None, "Q8_0")]
+)
+def test_the_type_is_what_the_file_says_of_itself_or_that_of_its_layers(folder, said, shown):
+    write_tiny_model(folder / "one.gguf", quant_type="Q8_0", metadata={"general.file_type": said})
+    assert [facts.main_type for facts in list_models()] == [shown]
+
+
 def test_an_unsupported_family_is_listed_by_name_with_its_problem(folder):
     metadata = {"general.architecture": "mamba9"}
     write_tiny_model(folder / "other.gguf", metadata=metadata)
