@@ -14,9 +14,9 @@ MAX_SECONDS = 0.05
 
 LANGUAGES = frozenset(
     """asm awk bash c c# c++ cmake console cpp cs csharp css dart diff docker dockerfile elixir f# fortran
-    go golang haskell hs html ini java javascript js json julia kotlin kt latex lua make makefile
+    go golang haskell hs html ini java javascript js json julia kotlin latex lua make makefile
     matlab nix objective-c ocaml pascal perl php powershell ps1 py python python3 r rb ruby rs rust
-    scala scss sh shell sql swift tex toml ts tsx typescript vb verilog vhdl xml yaml yml zig zsh""".split()  # noqa: SIM905 - easier to read
+    scala scss sh shell sql swift tex toml ts tsx typescript verilog vhdl xml yaml yml zig zsh""".split()  # noqa: SIM905 - easier to read
 )
 """Words after a fence that are looked up: a model's word alone never makes Pygments search its plugins."""
 

@@ -95,17 +95,17 @@ class MainWindow(QMainWindow):
         self.status = StatusLine(self)
         self.work_bar = WorkBar(self)
         self.notices = NoticeBar(self)
-        self.model_button = self._tool_button(self.tr("Model"), quiet=True)
-        self.settings_button = self._tool_button(self.tr("Settings"), quiet=True)
+        self.model_button = self._tool_button(self.tr("Model"))
+        self.settings_button = self._tool_button(self.tr("Settings"))
         self.settings_button.setCheckable(True)
-        self.more_button = self._tool_button(self.tr("More"), quiet=True)
+        self.more_button = self._tool_button(self.tr("More"))
         self.more_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
 
-    def _tool_button(self, name: str, quiet: bool) -> QToolButton:
+    def _tool_button(self, name: str) -> QToolButton:
         button = QToolButton(self)
         button.setText(name)
         button.setAccessibleName(name)
-        button.setProperty("quiet", quiet)
+        button.setProperty("quiet", True)
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         return button
 
@@ -246,6 +246,7 @@ class MainWindow(QMainWindow):
         if replying:
             self.status.begin_reply()
         else:
+            self.status.end_reply()
             self._show_chats()
 
     def _on_theme(self) -> None:
@@ -277,9 +278,8 @@ class MainWindow(QMainWindow):
 
     def save_all(self) -> None:
         self.chats.save_running_reply()
-        geometry = bytes(self.saveGeometry().toBase64().data()).decode("ascii")
         with contextlib.suppress(CauserieError):  # nobody is there any more to be told
-            self.settings.window_geometry = geometry
+            self.settings.window_geometry = bytes(self.saveGeometry().toBase64().data()).decode("ascii")
             save(self.settings)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:

@@ -24,9 +24,13 @@ def fetch_starter(report: Callable[[Any], None], should_stop: Callable[[], bool]
 
 
 class ModelController(QObject):
-    """ready: a `ModelInfo` and the settings it was loaded with.  failed: an error to show, the old model stays.
-    no_room: path and error of a model that does not fit beside the old one.  changed: what is loaded, or
-    whether something is loading, has changed."""
+    """Its signals.
+
+    ready: a `ModelInfo` and the settings it was loaded with.
+    failed: an error to show; the old model stays.
+    no_room: path and error of a model that does not fit beside the old one.
+    changed: what is loaded, or whether something is loading, has changed.
+    """
 
     ready = Signal(object, object)
     no_room = Signal(object, object)

@@ -73,9 +73,14 @@ class StatusLine(QWidget):
 
     def show_finished(self, record: Finished) -> None:
         timings = record.timings
-        self._is_writing = False
         self._show_speed(timings.write_tokens_per_second, timings.generated_tokens)
         self._show_context(timings.context_used)
+
+    def end_reply(self) -> None:
+        """However it ended; `show_finished` follows where it has figures."""
+        self._is_writing = False
+        if not self._written:
+            self.show_activity(self.tr("Ready"))
 
     def _show_speed(self, speed: float, tokens: int) -> None:
         self.show_activity(
