@@ -1,4 +1,4 @@
-"""y = W x for many tokens and Q4_1: a panel of 64 rows and 256 columns is decoded once, then used by every token."""
+"""y = W x for many tokens and Q4_1; the format is told in matvec_q4_1.py."""
 
 import numpy as np
 
@@ -12,12 +12,12 @@ def decode(data, first_block, n_blocks, panel, d_bits, d, m_bits, m):
         start = (first_block + block) * 20 * 64
         half_bits(data, start, d_bits)
         half_bits(data, start + 128, m_bits)
-        for row in range(64):
+        for row in range(d.shape[0]):
             d[row] *= to_half
             m[row] *= to_half
         for k in range(block * 32, block * 32 + 16):
             source = start + (4 + k - block * 32) * 64
-            for row in range(64):
+            for row in range(d.shape[0]):
                 q = data[source + row]
                 panel[k * 64 + row] = np.float32(q & np.uint8(15)) * d[row] + m[row]
                 panel[(k + 16) * 64 + row] = np.float32(q >> np.uint8(4)) * d[row] + m[row]
@@ -28,8 +28,8 @@ def decode(data, first_block, n_blocks, panel, d_bits, d, m_bits, m):
 def matmul(data, x, y, packed, panels, partials, tile, threads):
     """data: uint8[groups, blocks * 20 * 64]; x: float32[n, blocks * 32]; y: float32[n, rows], overwritten.
 
-    Scratch: packed float32[tiles, cols * tile], panels float32[threads, 256 * 64],
-    partials float32[threads, tiles * tile * 64].
+    A panel of 64 rows and 256 columns is decoded once and used by every token.  Scratch: packed
+    float32[tiles, cols * tile], panels float32[threads, 256 * 64], partials float32[threads, tiles * tile * 64].
     """
     n_cols = x.shape[1]
     n_groups = data.shape[0]
