@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from PySide6.QtCore import QCoreApplication, Qt
-from PySide6.QtWidgets import QMessageBox, QWidget
+from PySide6.QtGui import QTextOption
+from PySide6.QtWidgets import (
+    QDialog,
+    QHBoxLayout,
+    QLabel,
+    QMessageBox,
+    QPlainTextEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from engine.errors import CauserieError
 
@@ -33,14 +45,46 @@ def show_error(error: CauserieError, parent: QWidget | None = None) -> None:
     box.open()
 
 
+class LinkDialog(QDialog):
+    """The whole target of a link, however long, and where it really leads."""
+
+    def __init__(self, target: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(_tr("Open a link?"))
+        self.resize(480, 200)
+        host = urlsplit(target).hostname or target.partition(":")[2]
+        question = QLabel(_tr("A message wants to open this address at {host}:").format(host=host), self)
+        question.setTextFormat(Qt.TextFormat.PlainText)
+        question.setWordWrap(True)
+        self.address = QPlainTextEdit(target, self)
+        self.address.setReadOnly(True)
+        self.address.setTabChangesFocus(True)
+        self.address.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
+        self.address.setAccessibleName(_tr("Address"))
+        self.open_button = QPushButton(_tr("&Open in browser"), self)
+        self.cancel_button = QPushButton(_tr("&Cancel"), self)
+        self.cancel_button.setDefault(True)
+        self.open_button.clicked.connect(self.accept)
+        self.cancel_button.clicked.connect(self.reject)
+        buttons = QHBoxLayout()
+        buttons.addStretch(1)
+        buttons.addWidget(self.open_button)
+        buttons.addWidget(self.cancel_button)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(20, 18, 20, 16)
+        layout.setSpacing(12)
+        layout.addWidget(question)
+        layout.addWidget(self.address, 1)
+        layout.addLayout(buttons)
+        self.cancel_button.setFocus()
+
+
 def ask_about_link(target: str, parent: QWidget | None = None) -> bool:
     """Shows the whole target and asks whether to open it in the browser."""
-    box = _box(parent, _tr("Open a link?"), _tr("A message wants to open this address:"), target)
-    open_button = box.addButton(_tr("&Open in browser"), QMessageBox.ButtonRole.AcceptRole)
-    cancel = box.addButton(QMessageBox.StandardButton.Cancel)
-    box.setDefaultButton(cancel)
-    box.exec()
-    return box.clickedButton() is open_button
+    dialog = LinkDialog(target, parent)
+    answer = dialog.exec()
+    dialog.deleteLater()
+    return answer == QDialog.DialogCode.Accepted
 
 
 def confirm_delete(title: str, parent: QWidget | None = None) -> bool:

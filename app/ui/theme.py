@@ -178,6 +178,7 @@ def style_sheet(theme: Theme) -> str:
         background: {theme.card}; border: none; border-radius: 4px; max-height: 8px; min-height: 8px;
     }}
     QProgressBar::chunk {{ background: {theme.accent}; border-radius: 4px; }}
+    #qt_msgbox_informativelabel {{ min-width: 340px; }}
     #statusLine {{ color: {theme.muted}; }}
     #notice {{ background: {theme.card}; border-radius: 10px; }}
     QScrollBar:vertical {{ background: transparent; width: 12px; margin: 2px; }}
