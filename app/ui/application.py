@@ -2,8 +2,9 @@
 
 1. Qt's application with the theme, so that the first picture is right.
 2. Settings and the chat store: small files, read at once. What is wrong with them becomes a notice.
-3. The main window is shown: nothing of the engine has been imported yet, so it is there within a second.
-4. When the event loop runs: the engine's thread is started (numpy and the kernels are imported there), and
+3. The main window is made and shown, within a second. NumPy is imported just before: loading its libraries
+   stops every thread for about 60 ms, which a window that is there already would feel.
+4. When the event loop runs: the engine's thread is started (the rest of the engine is imported there), and
    the model is loaded: the one asked for, else the last one, else the starter where it is here.
 5. At the end, by whatever way (closed, Ctrl+Q, SIGINT, SIGTERM, log-off): the running reply is saved as
    stopped, the engine's thread and downloads are ended, the store is closed. An engine that does not end
@@ -12,6 +13,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import logging
 import os
 import signal
@@ -60,6 +63,8 @@ def run_window(model_path: Path | None = None, worker_factory: WorkerFactory = m
     interrupts = _Interrupts(window)
     sys.excepthook = _ExceptionHook(window)
     application.commitDataRequest.connect(window.save_all)
+    with contextlib.suppress(ImportError):  # told by the bridge when it starts the engine
+        importlib.import_module("numpy")
     window.show()
     QTimer.singleShot(0, window, lambda: _begin(window, model_path))
     status = application.exec()

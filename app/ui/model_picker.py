@@ -46,7 +46,7 @@ class ModelPicker(QDialog):
     def __init__(self, parent: QWidget | None = None, lister: ListModels = list_models) -> None:
         super().__init__(parent)
         self.setWindowTitle(self.tr("Choose a model"))
-        self.resize(600, 440)
+        self.resize(720, 440)
         self._lister = lister
         self._task: BackgroundTask | None = None
         self._folders: tuple[Path, ...] = ()

@@ -140,6 +140,7 @@ def style_sheet(theme: Theme) -> str:
     #chatList::item:hover {{ background: {theme.card}; }}
     #chatList::item:selected {{ background: {theme.border}; color: {theme.text}; }}
     #chatList::item:selected:focus {{ border: 2px solid {theme.accent}; padding: 6px 8px; }}
+    QListWidget {{ outline: none; }}
     QListWidget::item {{ padding: 6px 8px; border-radius: 8px; }}
     QListWidget::item:hover {{ background: {theme.card}; }}
     QListWidget::item:selected {{ background: {theme.border}; color: {theme.text}; }}

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np  # noqa: F401 - `run_window` has imported it before a window is shown
 import pytest
 from PySide6.QtCore import QObject, Qt, QTimer
 from pytestqt.qtbot import QtBot
