@@ -20,6 +20,11 @@ MATVEC_TOKENS = 4
 
 _PANEL_COLS = 256
 
+_WITHOUT_MATVEC = ("Q4_K", "Q5_K")
+"""Types that still use the kernel for many tokens, in its smallest tile, for few."""
+
+_SMALL_TILE = 6
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearScratch:
@@ -61,10 +66,10 @@ def bind_linear(
     n, cols = x.shape
     require(n > 0, "x holds no tokens")
     type_name = weight.type.name.lower()
-    if n <= MATVEC_TOKENS:
+    if n <= MATVEC_TOKENS and weight.type.name not in _WITHOUT_MATVEC:
         return partial(load_kernel(f"matvec_{type_name}"), weight.data, x, y, threads)
-    padded = _padded_tokens(n)
-    tile = token_tile()
+    tile = _SMALL_TILE if n <= _SMALL_TILE else token_tile()
+    padded = -(-n // tile) * tile
     require(scratch.packed.size >= padded * cols, f"scratch is too small for {n} tokens of {cols} columns")
     require(
         scratch.panels.shape[0] >= threads and scratch.partials.size >= threads * padded * GROUP,
