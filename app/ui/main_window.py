@@ -31,7 +31,7 @@ from app.ui.chat_view import MAX_TEXT_WIDTH, ChatView
 from app.ui.dialogs import confirm_replace, show_error
 from app.ui.empty_page import EmptyPage
 from app.ui.engine_bridge import EngineBridge
-from app.ui.model_controller import ModelController
+from app.ui.model_controller import ModelController, missing_starter_size
 from app.ui.model_picker import ModelPicker
 from app.ui.notice_bar import NoticeBar
 from app.ui.prompt_box import PromptBox
@@ -41,9 +41,6 @@ from app.ui.theme import ThemeKeeper
 from app.ui.window_actions import add_actions
 from app.ui.work_bar import WorkBar
 from engine.errors import CauserieError
-from engine.memory import readable_bytes
-
-STARTER_BYTES = 98_000_000
 
 
 class MainWindow(QMainWindow):
@@ -226,9 +223,7 @@ class MainWindow(QMainWindow):
         name = info.path.stem if info is not None else ""
         self.model_button.setText(f"{name or self.tr('No model')}  ▾")
         self.model_button.setAccessibleName(self.tr("Model: {name}").format(name=name or self.tr("none")))
-        starter = paths.models_folder() / "SmolLM2-135M-Instruct.Q4_1.gguf"
-        size = "" if starter.exists() else readable_bytes(STARTER_BYTES)
-        self.empty_page.show_state(name, self.models.is_busy, size)
+        self.empty_page.show_state(name, self.models.is_busy, missing_starter_size())
         self.settings_button.setChecked(self.settings.side_panel_open)
 
     def _on_model_ready(self, info: object, used: object) -> None:

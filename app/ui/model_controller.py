@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
+from app import paths
+from app.library.known_models import STARTER, known_model
 from app.ui.background import BackgroundTask
 from app.ui.engine_bridge import EngineBridge
 from app.ui.work_bar import WorkBar
 from engine.errors import CauserieError, OutOfMemoryError
+from engine.memory import readable_bytes
 from engine.requests import LoadSettings
+
+log = logging.getLogger(__name__)
 
 Fetch = Callable[[Callable[[Any], None], Callable[[], bool]], Path]
 
@@ -21,6 +27,16 @@ def fetch_starter(report: Callable[[Any], None], should_stop: Callable[[], bool]
     from app.library.starter import get_starter
 
     return get_starter(report, should_stop)
+
+
+def missing_starter_size() -> str:
+    """The size of the starter model as text; "" where it is here already or not known."""
+    try:
+        starter = known_model(STARTER)
+    except CauserieError as error:
+        log.warning("the starter model is not known: %s", error)
+        return ""
+    return "" if (paths.models_folder() / starter.file_name).exists() else readable_bytes(starter.size)
 
 
 class ModelController(QObject):

@@ -136,9 +136,8 @@ class ModelPicker(QDialog):
         self.note.setText(
             self.tr("Models are used where they lie. You can also drop a .gguf file on the window.")
             if models
-            else self.tr("No model was found on this computer yet. Get the starter model, a small one of "
-                         "98 MB, or open a .gguf file.")
-        )  # fmt: skip
+            else self.tr("No model was found on this computer yet. Get the starter model, or open a file.")
+        )
         if models:
             self.list.setCurrentRow(next((i for i, facts in enumerate(models) if not facts.problem), 0))
             self.list.setFocus()

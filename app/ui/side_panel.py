@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QDoubleSpinBox,
@@ -120,9 +122,7 @@ class SidePanel(QWidget):
         self.system_prompt.setFixedHeight(110)
         self.system_prompt.setPlaceholderText(self.tr("For example: Answer briefly."))
         self.system_prompt.textChanged.connect(self._on_system_prompt)
-        title = QLabel(self.tr("S&ystem prompt"), self)
-        self._add_labelled("system_prompt", title.text(), self.system_prompt)
-        title.deleteLater()
+        self._add_labelled("system_prompt", self.tr("S&ystem prompt"), self.system_prompt)
 
     def _add_number(self, name: str, text: str, step: float) -> None:
         declared = DECLARATIONS[name]
@@ -131,7 +131,7 @@ class SidePanel(QWidget):
         box.setRange(declared.minimum or 0.0, declared.maximum or 1.0)
         box.setSingleStep(step)
         box.setValue(getattr(self.settings, name))
-        box.valueChanged.connect(self._on_number)
+        box.valueChanged.connect(partial(self._set_number, name))
         box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._add_labelled(name, text, box)
 
@@ -144,18 +144,18 @@ class SidePanel(QWidget):
         box.setSingleStep(step)
         box.setGroupSeparatorShown(True)
         box.setValue(getattr(self.settings, name) or 0)
-        box.valueChanged.connect(self._on_count)
+        box.valueChanged.connect(partial(self._set_count, name))
         box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._add_labelled(name, text, box)
 
     def _on_system_prompt(self) -> None:
         self._set("system_prompt", self.system_prompt.toPlainText())
 
-    def _on_number(self, value: float) -> None:
-        self._set(self.sender().objectName(), round(value, 2))
+    def _set_number(self, name: str, value: float) -> None:
+        self._set(name, round(value, 2))  # the box counts in steps that binary fractions miss
 
-    def _on_count(self, value: int) -> None:
-        self._set(self.sender().objectName(), value or None)
+    def _set_count(self, name: str, value: int) -> None:
+        self._set(name, value or None)
 
     def _set(self, name: str, value: object) -> None:
         setattr(self.settings, name, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,8 +23,12 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from app.chats.store import ChatStore
+from app.errors import DownloadError
+from app.library.download import DownloadProgress
 from app.ui.model_picker import ModelPicker
 from app.ui.theme import DARK, LIGHT, Theme, ThemeKeeper, contrast_theme
+from engine.errors import Cancelled
 from tests.app.ui.conftest import Bench
 
 OpenBench = Callable[..., Bench]
@@ -239,6 +244,79 @@ def test_the_picker_lists_models_and_offers_the_starter_when_there_is_none(
     with qtbot.waitSignal(picker.chosen) as caught:
         picker.load_button.click()
     assert caught.args == [good.path]
+
+
+def test_the_starter_is_offered_where_it_is_missing(open_bench: OpenBench, causerie_home: Path) -> None:
+    from app import paths
+
+    bench = open_bench(model=False)
+    button = bench.window.empty_page.starter_button
+    assert button.text() == "&Get the starter model (98.4 MB)"
+    assert button.isVisible()
+    paths.models_folder().mkdir(parents=True)
+    (paths.models_folder() / "SmolLM2-135M-Instruct.Q4_1.gguf").touch()
+    bench.window._show_model()
+    assert not button.isVisible()
+
+
+def test_a_fetched_starter_is_loaded(qtbot: QtBot, open_bench: OpenBench) -> None:
+    bench = open_bench(model=False)
+
+    def fetch(report: Callable[[object], None], _should_stop: object) -> Path:
+        report(DownloadProgress("somewhere", 50, 100, 3.0))
+        return Path("starter.gguf")
+
+    bench.window.models._fetch = fetch
+    bench.window.empty_page.starter_button.click()
+    assert not bench.window.work_bar.isHidden()
+    qtbot.waitUntil(lambda: bench.window.bridge.info is not None)
+    assert bench.worker.requests == [Path("starter.gguf")]
+
+
+def test_a_fetch_that_fails_is_told_and_one_that_is_cancelled_is_not(
+    qtbot: QtBot, open_bench: OpenBench
+) -> None:
+    bench = open_bench(model=False)
+
+    def fail(_report: object, _should_stop: object) -> Path:
+        raise DownloadError("There is no network.")
+
+    def wait(_report: object, should_stop: Callable[[], bool]) -> Path:
+        while not should_stop():
+            time.sleep(0.01)
+        raise Cancelled("The download was cancelled.")
+
+    bench.window.models._fetch = fail
+    bench.window.models.get_starter()
+    qtbot.waitUntil(lambda: not bench.window.models.is_busy)
+    assert [error.title for error in bench.errors] == ["There is no network."]
+    bench.window.models._fetch = wait
+    bench.window.models.get_starter()
+    bench.window.work_bar.cancel_button.click()
+    qtbot.waitUntil(lambda: not bench.window.models.is_busy)
+    assert len(bench.errors) == 1
+    assert bench.window.work_bar.isHidden()
+
+
+def test_chats_can_be_used_while_a_model_takes_long_to_load(
+    qtbot: QtBot, open_bench: OpenBench, store: ChatStore
+) -> None:
+    for title in ("one", "two"):
+        store.add_chat(title)
+    bench = open_bench(model=False, pause=0.5)
+    bench.window.load_model(Path("slow.gguf"))
+    began = time.monotonic()
+    bench.window.chat_list.list.setCurrentRow(0)
+    assert "two" in bench.shown()
+    chat_id = bench.window.chats.chat_id
+    assert chat_id is not None
+    bench.window.chats.delete_chat(chat_id)
+    bench.window.chats.new_chat()
+    bench.window.models.cancel()
+    assert time.monotonic() - began < 0.4  # none of it waited for the loader
+    assert [chat.title for chat in store.chats()] == ["one"]
+    qtbot.waitUntil(lambda: not bench.window.models.is_busy)
+    assert bench.window.bridge.info is None
 
 
 def test_every_control_of_the_picker_has_a_name(qtbot: QtBot) -> None:
