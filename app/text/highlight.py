@@ -8,8 +8,8 @@ from typing import Literal
 
 Role = Literal["plain", "keyword", "string", "number", "comment", "name", "inserted", "deleted"]
 
-MAX_CODE_CHARACTERS = 60_000
-MAX_SECONDS = 0.05
+MAX_CODE_CHARACTERS = 10_000
+MAX_SECONDS = 0.02
 """Longer code, or code that takes longer, goes on without colours."""
 
 LANGUAGES = frozenset(

@@ -38,7 +38,7 @@ from app.text.blocks import (
 
 ALLOWED_SCHEMES = frozenset({"http", "https", "mailto"})
 MAX_CODE_CHARACTERS = 2_000_000
-MAX_TABLE_CELLS = 600
+MAX_TABLE_CELLS = 300
 MAX_NESTING = 16
 
 

@@ -14,8 +14,8 @@ import re
 from app.text.blocks import Block, CodeBlock, ListBlock, TopLevelBlock
 from app.text.markdown import parse_blocks
 
-MAX_BLOCK_CHARACTERS = 16_000
-MAX_LIST_CHARACTERS = 5_000
+MAX_BLOCK_CHARACTERS = 8_000
+MAX_LIST_CHARACTERS = 3_000
 """Lists take longest to parse and to lay out, and are the same when they are cut between two items."""
 
 ALWAYS_PARSED = 2_000
