@@ -20,6 +20,7 @@ if not (3, 11) <= sys.version_info[:2] <= (3, 13):
 import contextlib
 import hashlib
 import os
+import re
 import subprocess
 import time
 import tomllib
@@ -128,7 +129,7 @@ def set_up(for_window: bool, for_tests: bool) -> None:
         logged([*pip, *build_requirements()], "installing the build tools")
     with step("installing Causerie and building its kernels (some minutes the first time)"):
         # without isolation the build tools keep their place, so that only changed kernels are built again
-        logged([*pip, "--no-build-isolation", "-e", ".[test]"], "the installation")
+        logged([*pip, "-v", "--no-build-isolation", "-e", ".[test]"], "the installation")
     STAMP.write_text(stamp, encoding="utf-8")
 
 
@@ -215,10 +216,34 @@ def logged_quietly(command: list[str]) -> bool:
     with LOG.open("ab") as log:
         log.write(f"\n$ {' '.join(command)}\n".encode())
         log.flush()
-        result = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, check=False
-        )
-    return result.returncode == 0
+        start = log.tell()
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+        shown = ""
+        while True:
+            try:
+                status = process.wait(0.5)
+                break
+            except subprocess.TimeoutExpired:
+                shown = show_progress(shown, build_progress(start))
+        show_progress(shown, "")
+    return status == 0
+
+
+def build_progress(start: int) -> str:
+    """How far the build is, such as " 59 of 141", by what the log says from the byte start on; "" before it."""
+    with LOG.open("rb") as log:
+        log.seek(max(start, log.seek(0, os.SEEK_END) - 4096))
+        steps = re.findall(rb"\[(\d+)/(\d+)\] ", log.read())
+    return " %d of %d" % tuple(map(int, steps[-1])) if steps else ""
+
+
+def show_progress(shown: str, text: str) -> str:
+    """Writes text over what is shown at the end of the line, at a terminal; returns what is shown then."""
+    if not sys.stdout.isatty() or text == shown:
+        return shown
+    back = "\b" * len(shown)
+    print(back + " " * len(shown) + back + text, end="", flush=True)
+    return text
 
 
 def logged(command: list[str], what: str) -> None:

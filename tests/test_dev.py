@@ -106,6 +106,12 @@ def test_without_pythons_headers_one_line_says_so(dev, monkeypatch):
         dev.set_up(for_window=False, for_tests=False)
 
 
+def test_progress_of_a_build_comes_out_of_its_log(dev):
+    assert dev.logged_quietly([sys.executable, "-c", "print('[1/9] old'); print('[2/9] new')"])
+    assert dev.build_progress(0) == " 2 of 9" and dev.build_progress(dev.LOG.stat().st_size) == ""
+    assert not dev.logged_quietly([sys.executable, "-c", "raise SystemExit(3)"])
+
+
 @pytest.mark.parametrize(("display", "expected"), [(True, ["m.gguf"]), (False, ["chat", "m.gguf"])])
 def test_run_opens_the_window_or_chats_and_says_why(dev, monkeypatch, capsys, display, expected):
     called = []
