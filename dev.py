@@ -230,11 +230,11 @@ def logged_quietly(command: list[str]) -> bool:
 
 
 def build_progress(start: int) -> str:
-    """How far the build is, such as " 59 of 141", by what the log says from the byte start on; "" before it."""
+    """How far the build is, such as " 59 of 141", by what the log says after byte start; "" before."""
     with LOG.open("rb") as log:
         log.seek(max(start, log.seek(0, os.SEEK_END) - 4096))
         steps = re.findall(rb"\[(\d+)/(\d+)\] ", log.read())
-    return " %d of %d" % tuple(map(int, steps[-1])) if steps else ""
+    return " " + b" of ".join(steps[-1]).decode() if steps else ""
 
 
 def show_progress(shown: str, text: str) -> str:
