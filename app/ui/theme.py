@@ -166,6 +166,7 @@ def style_sheet(theme: Theme) -> str:
         background: transparent; color: {theme.muted}; border: 1px solid {theme.border};
     }}
     QToolButton[quiet="true"] {{ border: 1px solid transparent; }}
+    QToolButton[quiet="true"]:checked {{ background: {theme.card}; }}
     QToolButton[quiet="true"]:focus {{ border: 2px solid {theme.accent}; padding: 5px 11px; }}
     QToolButton::menu-indicator {{ image: none; }}
     QPlainTextEdit, QLineEdit, QListWidget {{
