@@ -11,7 +11,7 @@ from engine.gguf.tensor_types import SUPPORTED_TYPES
 from engine.kernels.loader import current_level, load_kernel
 
 NEEDED_KERNELS = (
-    *(f"matvec_{name.lower()}" for name in SUPPORTED_TYPES),
+    *(f"matmul_{name.lower()}" for name in SUPPORTED_TYPES),
     "add",
     "attention",
     "rms_norm",
