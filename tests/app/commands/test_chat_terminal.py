@@ -52,6 +52,8 @@ class Terminal:
         return self.seen
 
     def press_ctrl_c(self) -> None:
+        # Python misses a signal that comes between the prompt and its waiting for keys, until the next key
+        time.sleep(0.3)
         self.seen = ""
         self.process.send_signal(2)
 
