@@ -8,24 +8,25 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.kernels.checks import check_array, check_output, check_threads, require
+from engine.kernels.checks import check_array, check_in_place, check_output, check_threads, require
 from engine.kernels.loader import load_kernel
 
 Floats = NDArray[np.float32]
 
 
-def _flat(name: str, array: Floats, shape: tuple[int, ...], output: bool = False) -> Floats:
-    (check_output if output else check_array)(name, array, np.float32, shape)
-    return array.reshape(-1)
+def _flat(out: Floats, **sources: Floats) -> tuple[Floats, ...]:
+    """The sources, then out, all of one shape, as float32[size].  Raises ValueError or TypeError."""
+    shape = out.shape
+    check_output("out", out, np.float32, shape)
+    for name, source in sources.items():
+        check_array(name, source, np.float32, shape)
+        check_in_place(name, source, out)
+    return tuple(array.reshape(-1) for array in (*sources.values(), out))
 
 
 def _bind_gate(kernel: str, gate: Floats, up: Floats, out: Floats, threads: int) -> Callable[[], None]:
     check_threads(threads)
-    flat = (
-        _flat("gate", gate, gate.shape),
-        _flat("up", up, gate.shape),
-        _flat("out", out, gate.shape, output=True),
-    )
+    flat = _flat(out, gate=gate, up=up)
     return partial(load_kernel(kernel), *flat, threads)
 
 
@@ -41,13 +42,13 @@ def bind_gelu_multiply(gate: Floats, up: Floats, out: Floats, threads: int) -> C
 
 def bind_add(a: Floats, b: Floats, out: Floats) -> Callable[[], None]:
     """out = a + b; arrays of one shape; out may be a or b."""
-    flat = _flat("a", a, a.shape), _flat("b", b, a.shape), _flat("out", out, a.shape, output=True)
+    flat = _flat(out, a=a, b=b)
     return partial(load_kernel("add"), *flat)
 
 
 def bind_scale(x: Floats, out: Floats, factor: float) -> Callable[[], None]:
     """out = x * factor; out may be x."""
-    flat = _flat("x", x, x.shape), _flat("out", out, x.shape, output=True)
+    flat = _flat(out, x=x)
     return partial(load_kernel("scale"), *flat, np.float32(factor))
 
 
@@ -55,7 +56,7 @@ def bind_soft_cap(x: Floats, out: Floats, cap: float, threads: int) -> Callable[
     """out = cap * tanh(x / cap); out may be x; cap > 0."""
     require(cap > 0.0, f"cap must be positive, it is {cap}")
     check_threads(threads)
-    flat = _flat("x", x, x.shape), _flat("out", out, x.shape, output=True)
+    flat = _flat(out, x=x)
     return partial(load_kernel("soft_cap"), *flat, np.float32(cap), threads)
 
 

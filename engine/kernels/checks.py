@@ -44,3 +44,12 @@ def check_separate(name: str, array: NDArray[Any], other_name: str, other: NDArr
     """Raises ValueError where two arrays share memory."""
     if np.may_share_memory(array, other):
         raise ValueError(f"{name} and {other_name} share memory")
+
+
+def check_in_place(name: str, array: NDArray[Any], out: NDArray[Any]) -> None:
+    """out is the same memory as array or none of it: a shifted output overwrites what is yet to be read.
+
+    Both contiguous and of one size.  Raises ValueError.
+    """
+    if array.ctypes.data != out.ctypes.data:
+        check_separate(name, array, "out", out)

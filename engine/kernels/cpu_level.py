@@ -6,6 +6,7 @@ checked (asserts every index), or python (the same source, uncompiled and very s
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
 
@@ -24,9 +25,7 @@ LEVELS = (*_X86_FEATURES, "arm64", "checked", "python")
 
 def _cpu_features() -> dict[str, bool]:
     """NumPy's table of CPU features; the only reader of the CPU that every platform already has."""
-    from numpy._core._multiarray_umath import __cpu_features__
-
-    return dict(__cpu_features__)
+    return dict(importlib.import_module("numpy._core._multiarray_umath").__cpu_features__)
 
 
 def supported_levels(machine: str | None = None, features: dict[str, bool] | None = None) -> tuple[str, ...]:

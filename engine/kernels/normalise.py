@@ -8,7 +8,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.kernels.checks import check_array, check_output, check_threads, require
+from engine.kernels.checks import (
+    check_array,
+    check_in_place,
+    check_output,
+    check_separate,
+    check_threads,
+    require,
+)
 from engine.kernels.loader import load_kernel
 
 Floats = NDArray[np.float32]
@@ -19,6 +26,8 @@ def bind_rms_norm(x: Floats, weight: Floats, out: Floats, eps: float, threads: i
     check_array("x", x, np.float32, (None, None))
     check_array("weight", weight, np.float32, (x.shape[1],))
     check_output("out", out, np.float32, x.shape)
+    check_in_place("x", x, out)
+    check_separate("weight", weight, "out", out)
     check_threads(threads)
     require(x.shape[1] > 0, "rows are empty")
     require(eps >= 0.0, f"eps must not be negative, it is {eps}")

@@ -20,8 +20,8 @@ GROUP = 64
 
 # Where each block keeps its float16 scales: byte offsets of the low bytes.
 SCALE_OFFSETS: dict[str, tuple[int, ...]] = {
-    "F32": (), "F16": (0,), "BF16": (), "Q8_0": (0,), "Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2),
-    "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,),
+    "F32": (), "F16": (0,), "BF16": (), "Q8_0": (0,), "Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,),
+    "Q5_1": (0, 2), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,),
 }  # fmt: skip
 
 # What kernels see of the plain types; the others are bytes.
@@ -49,8 +49,11 @@ def packed_nbytes(type: QuantType, rows: int, cols: int) -> int:
 
 
 def pack_weight(tensor: Tensor, threads: int = 1) -> PackedWeight:
-    """Copies a matrix out of the file's map.  Raises UnsupportedModelError, and ModelFileError where a scale is
-    infinite or no number."""
+    """Copies a matrix out of the file's map.
+
+    Raises UnsupportedModelError, ValueError where the tensor is no matrix, and ModelFileError where a scale
+    is infinite or no number.
+    """
     check_threads(threads)
     if tensor.type.name not in SCALE_OFFSETS:
         raise UnsupportedModelError(f"The tensor {tensor.name} has the type {tensor.type.name}.")

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.kernels.checks import check_array, check_output, check_threads, require
+from engine.kernels.checks import check_array, check_in_place, check_output, check_threads, require
 from engine.kernels.loader import load_kernel
 
 Floats = NDArray[np.float32]
@@ -25,13 +25,14 @@ def bind_rope(
     interleaved: bool,
     threads: int,
 ) -> Callable[[], None]:
-    """x, out: float32[n, heads * head_size], may be the same array; positions: int32[n], read at each call, which
-    the caller keeps below the table's length; cos, sin: float32[positions, pairs], 2 * pairs <= head_size.
+    """x, out: float32[n, heads * head_size], may be the same array; cos, sin: float32[positions, pairs] with
+    2 * pairs <= head_size; positions: int32[n], read at each call, which the caller keeps inside the table.
 
     interleaved: pair i is dimensions (2i, 2i + 1); else (i, i + pairs).
     """
     check_array("x", x, np.float32, (None, None))
     check_output("out", out, np.float32, x.shape)
+    check_in_place("x", x, out)
     check_array("positions", positions, np.int32, (x.shape[0],))
     check_array("cos", cos, np.float32, (None, None))
     check_array("sin", sin, np.float32, cos.shape)

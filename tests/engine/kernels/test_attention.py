@@ -38,7 +38,7 @@ def as_halves(values: Floats) -> Doubles:
 def slow_attention(
     q: Floats, positions: Ints, keys: Doubles, values: Doubles, window: int, scale: float, cap: float
 ) -> Doubles:
-    """q: [n, heads, head_size]; keys, values: [positions, kv_heads, head_size] of one sequence, from position 0."""
+    """q: [n, heads, head_size]; keys, values: [positions, kv_heads, head_size] of one sequence, all of it."""
     group = q.shape[1] // keys.shape[1]
     out = np.empty(q.shape, np.float64)
     for token, position in enumerate(positions):
