@@ -109,13 +109,15 @@ def test_a_cpu_without_kernels_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choose_level("python") == "python"
 
 
-def test_the_level_stays_as_first_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    with at_level(NATIVE_LEVELS[-1]):
-        assert current_level() == NATIVE_LEVELS[-1]
-        monkeypatch.setenv(ENVIRONMENT_VARIABLE, "python")
-        assert current_level() == NATIVE_LEVELS[-1]
-        clear_choice()
-        assert current_level() == "python"
+def test_the_level_stays_as_first_chosen() -> None:
+    level = NATIVE_LEVELS[-1]
+    with at_level(level):
+        assert current_level() == level
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(ENVIRONMENT_VARIABLE, "python")
+            assert current_level() == level
+            clear_choice()
+            assert current_level() == "python"
 
 
 def test_tiles_fill_the_registers() -> None:
