@@ -230,6 +230,22 @@ def test_equal_scores_give_the_mean(level: str, key: float) -> None:
         np.testing.assert_allclose(out, (n - 1) / 2, rtol=1e-5)
 
 
+@pytest.mark.parametrize("level", COMPILED_LEVELS)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_query_that_is_no_number_shows_in_its_own_output(level: str, value: float) -> None:
+    """Hiding it would let a damaged model talk on."""
+    with at_level(level):
+        history = History(1, 1, 128, 32)
+        positions, sequences = history.append([0] * 100)
+        q, out = np.ones((100, 64), np.float32), np.empty((100, 64), np.float32)
+        q[70, 40] = value
+        scratch = AttentionScratch.allocate(100, 2, 1, 32, 2)
+        bind_attention(q, out, positions, sequences, history.cache, scratch, 0, 0.2)()
+    assert np.isnan(out[70, 32:]).all()
+    assert np.isfinite(np.delete(out, 70, axis=0)).all()
+    assert np.isfinite(out[70, :32]).all()
+
+
 @pytest.mark.parametrize("level", NATIVE_LEVELS)
 @settings(max_examples=40)
 @given(data=st.data())

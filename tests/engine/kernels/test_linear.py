@@ -166,6 +166,16 @@ def test_scratch_is_shared_by_products_of_all_sizes(level: str) -> None:
 
 
 @pytest.mark.parametrize("level", NATIVE_LEVELS)
+@pytest.mark.parametrize("n", [1, 17])
+def test_the_number_of_threads_never_changes_a_result(level: str, n: int) -> None:
+    tensor, x = make_weight("Q6_K", 300, 512, "random"), activations(n, 512)
+    with at_level(level):
+        packed = pack_weight(tensor)
+        alone = linear(packed, x, threads=1)
+        assert all(np.array_equal(linear(packed, x, threads), alone) for threads in (2, 3, 8))
+
+
+@pytest.mark.parametrize("level", NATIVE_LEVELS)
 @pytest.mark.parametrize("type_name", SUPPORTED_TYPES)
 def test_nan_in_one_token_stays_in_that_token(level: str, type_name: str) -> None:
     cols = COLS[TENSOR_TYPES[type_name].block_size][1]
