@@ -25,7 +25,9 @@ from tests.helpers.weight_blocks import make_weight
 
 FOLDER = Path(engine.kernels.__file__).parent
 KERNELS = [
-    path.stem for path in sorted((FOLDER / "source").glob("*.py")) if "# pythran export" in path.read_text()
+    path.stem
+    for path in sorted((FOLDER / "source").glob("*.py"))
+    if "# pythran export" in path.read_text(encoding="utf-8")
 ]
 
 V2 = {"SSE42": True, "POPCNT": True}

@@ -34,7 +34,8 @@ class Case(NamedTuple):
     kind: str = "random"
 
 
-# Each value of each column beside many of the others; rows come in groups of 64, tokens in tiles of 6 and 14.
+# Each value of each column beside many of the others.  Rows come in groups of 64, tokens in tiles of 6 and 14, and
+# 500 rows are too many to be decoded all at once.
 CASES = [
     Case(rows=1, n=1, cols=0, threads=1),
     Case(rows=63, n=2, cols=1, threads=2),
@@ -48,6 +49,7 @@ CASES = [
     Case(rows=64, n=29, cols=4, threads=1),
     Case(rows=200, n=100, cols=3, threads=3),
     Case(rows=200, n=1, cols=4, threads=9),
+    Case(rows=500, n=8, cols=4, threads=1),
     Case(rows=65, n=1, cols=3, threads=1, kind="zero"),
     Case(rows=64, n=15, cols=1, threads=2, kind="zero"),
     Case(rows=65, n=1, cols=4, threads=2, kind="denormal"),
@@ -163,6 +165,16 @@ def test_scratch_is_shared_by_products_of_all_sizes(level: str) -> None:
             call()
             truth = x.astype(np.float64) @ dequantise(small).astype(np.float64).T
             assert np.linalg.norm(y - truth) <= RELATIVE_L2 * np.linalg.norm(truth)
+
+
+@pytest.mark.parametrize("max_cols", [32, 544, 576, 640, 1280, 1536, 8192])
+@pytest.mark.parametrize("n", [1, 6, 7, 33])
+def test_scratch_is_enough_for_all_smaller_products(max_cols: int, n: int) -> None:
+    """Many rows, and fewer columns and tokens than it was made for, as the layers of a model have them."""
+    scratch = LinearScratch.allocate(33, max_cols, 2)
+    for cols in {32, max_cols // 64 * 32, max_cols // 96 * 32, max_cols} - {0}:
+        weight = pack_weight(make_weight("Q4_0", 1100, cols, "random"))
+        bind_linear(weight, activations(n, cols), np.empty((n, 1100), np.float32), scratch, 2)
 
 
 @pytest.mark.parametrize("level", NATIVE_LEVELS)
