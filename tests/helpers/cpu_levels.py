@@ -28,8 +28,8 @@ COMPILED_LEVELS = [
 ]
 """For pytest.mark.parametrize: the compiled levels, and the one that asserts every index.
 
-That one also asserts that signed integers do not overflow, and an exponent made of NaN does: what is about NaN
-uses NATIVE_LEVELS.
+That one also asserts that signed integers do not overflow, and an exponent made of NaN does: tests that
+compute with NaN use NATIVE_LEVELS.
 """
 
 

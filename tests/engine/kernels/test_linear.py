@@ -23,7 +23,7 @@ from tests.helpers.weight_blocks import KINDS, SCALES_AT, make_weight
 Floats = NDArray[np.float32]
 
 COLS = {1: (1, 45, 256, 289, 600), 32: (32, 96, 256, 288, 544), 256: (256, 512, 768, 1024, 1280)}
-"""By block size: one block, some, a whole panel of 256, one block more, several panels with a rest."""
+"""By block size: one block; some; 256 columns; one block more; several times that and a rest."""
 
 
 class Case(NamedTuple):
@@ -34,8 +34,8 @@ class Case(NamedTuple):
     kind: str = "random"
 
 
-# Each value of each column beside many of the others.  Rows come in groups of 64, tokens in tiles of 6 and 14, and
-# 500 rows are too many to be decoded all at once.
+# Each value of each column beside many of the others.  Rows come in groups of 64, tokens in tiles of 6 and
+# 14; 500 rows are too many to be decoded all at once.
 CASES = [
     Case(rows=1, n=1, cols=0, threads=1),
     Case(rows=63, n=2, cols=1, threads=2),
