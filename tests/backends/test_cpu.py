@@ -9,5 +9,5 @@ class TestCpu(BackendSuite):
         return CpuBackend(threads=2)
 
     def tolerance(self, quant_type):
-        """Kernels of quantised types may round activations when few tokens run and not when many do."""
-        return 1e-4 if quant_type == "F32" else 1e-2
+        """Sums differ by 1e-7 with the size of a batch; half precision in the KV cache makes 6e-4 of it."""
+        return 2e-3

@@ -9,17 +9,10 @@ again, so nothing closer can be asked of numbers from the golden files.  The ref
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
-from tests.helpers.slow_reference import ReferenceModel, log_softmax
-
-GOLDEN = Path(__file__).parents[1] / "golden"
+from tests.helpers.truth import GoldenSteps, Truth
 
 LARGEST_DIFFERENCE = 0.46
 ROOT_MEAN_SQUARE = 0.29
@@ -46,30 +39,18 @@ GEMMA3_TIES = {
 far: step, id of the reference, golden id, and how far its log-probability lies below the reference's."""
 
 
-@pytest.fixture(scope="module")
-def smollm2(smollm2_path: Path) -> Iterator[ReferenceModel]:
-    yield ReferenceModel(smollm2_path)
-
-
-@pytest.fixture(scope="module")
-def gemma3(gemma3_path: Path) -> Iterator[ReferenceModel]:
-    yield ReferenceModel(gemma3_path)
-
-
-def compare(model: ReferenceModel, case: dict[str, Any], ties: list[tuple[int, int, int, float]]) -> None:
-    model.forget()
-    read = case["ids"] + case["greedy"][:-1]
-    steps = log_softmax(model.forward(read))[len(case["ids"]) - 1 :]
-
-    ids, golden = zip(*case["top10"], strict=True)
-    difference = steps[0, list(ids)] - np.array(golden)
+def compare(golden: GoldenSteps, ties: list[tuple[int, int, int, float]]) -> None:
+    ids, wanted = zip(*golden.case["top10"], strict=True)
+    difference = golden.first[list(ids)] - np.array(wanted)
     assert np.abs(difference).max() <= LARGEST_DIFFERENCE
     assert np.sqrt(np.mean(difference**2)) <= ROOT_MEAN_SQUARE
 
     others = [
-        (step, int(row.argmax()), golden_id, round(float(row.max() - row[golden_id]), 4))
-        for step, (row, golden_id) in enumerate(zip(steps, case["greedy"], strict=True))
-        if row.argmax() != golden_id
+        (step, int(best), golden_id, round(float(lag), 4))
+        for step, (best, golden_id, lag) in enumerate(
+            zip(golden.best, golden.case["greedy"], golden.lag, strict=True)
+        )
+        if best != golden_id
     ]
     assert [entry[:3] for entry in others] == [entry[:3] for entry in ties]
     np.testing.assert_allclose([entry[3] for entry in others], [entry[3] for entry in ties], atol=1e-4)
@@ -77,16 +58,14 @@ def compare(model: ReferenceModel, case: dict[str, Any], ties: list[tuple[int, i
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("prompt", range(6))
-def test_smollm2(smollm2: ReferenceModel, prompt: int) -> None:
-    cases = json.loads((GOLDEN / "smollm2-135m-instruct-q4_1.json").read_text(encoding="utf-8"))
-    compare(smollm2, cases[prompt], SMOLLM2_TIES.get(prompt, []))
+def test_smollm2(smollm2_truth: Truth, prompt: int) -> None:
+    compare(smollm2_truth.golden[prompt], SMOLLM2_TIES.get(prompt, []))
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("prompt", range(6))
-def test_gemma3(gemma3: ReferenceModel, prompt: int) -> None:
-    cases = json.loads((GOLDEN / "gemma-3-270m-q4_k_m.json").read_text(encoding="utf-8"))
-    compare(gemma3, cases[prompt], GEMMA3_TIES.get(prompt, []))
+def test_gemma3(gemma3_truth: Truth, prompt: int) -> None:
+    compare(gemma3_truth.golden[prompt], GEMMA3_TIES.get(prompt, []))

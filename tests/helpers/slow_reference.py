@@ -99,8 +99,8 @@ class ReferenceModel:
             logits = self.forward([int(first)])[-1]
         return choices
 
-    def forward(self, ids: list[int]) -> Floats:
-        """Reads ids after what was read before: float64[n, vocabulary]."""
+    def forward(self, ids: list[int], last: int | None = None) -> Floats:
+        """Reads ids after what was read before: float64[n, vocabulary], or of the last ids alone."""
         positions = np.arange(self.n_read, self.n_read + len(ids))
         self.n_read += len(ids)
         x = self.weights["token_embd.weight"][ids]
@@ -108,7 +108,7 @@ class ReferenceModel:
             x = x * np.sqrt(self.width)
         for layer in range(self.n_layers):
             x = self.layer(layer, x, positions)
-        x = self.norm(x, "output_norm.weight")
+        x = self.norm(x[-(last or len(ids)) :], "output_norm.weight")
         output = self.weights.get("output.weight", self.weights["token_embd.weight"])
         logits = x @ output.T
         return np.tanh(logits / self.softcap) * self.softcap if self.softcap else logits
@@ -132,8 +132,7 @@ class ReferenceModel:
             keys = self.norm(keys, f"blk.{layer}.attn_k_norm.weight")
         queries = self.rope(queries, positions, layer)
         keys = self.rope(keys, positions, layer)
-        if self.round_kv_to_half:
-            keys, values = (part.astype(np.float16).astype(np.float64) for part in (keys, values))
+        keys, values = self.stored(layer, keys, values)
         cache = self.caches[layer]
         cache.keys.extend(keys)
         cache.values.extend(values)
@@ -150,6 +149,12 @@ class ReferenceModel:
             weights = np.exp(log_softmax(np.where(visible, scores, -np.inf)))
             result[:, head] = weights @ all_values[:, kv_head]
         return self.linear(result.reshape(len(x), -1), f"blk.{layer}.attn_output.weight")
+
+    def stored(self, layer: int, keys: Floats, values: Floats) -> tuple[Floats, Floats]:
+        """Keys and values as the cache of this layer holds them."""
+        if not self.round_kv_to_half:
+            return keys, values
+        return keys.astype(np.float16).astype(np.float64), values.astype(np.float16).astype(np.float64)
 
     def feed_forward(self, layer: int, x: Floats) -> Floats:
         gate = self.linear(x, f"blk.{layer}.ffn_gate.weight")

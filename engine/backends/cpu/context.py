@@ -110,6 +110,12 @@ class CpuContext(Context):
             )
         return self._rope_tables[key]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by now: KV cache, scratch, arena, rope tables; the first runs add to the last three."""
+        tables = sum(table.nbytes for pair in self._rope_tables.values() for table in pair)
+        return self.cache.nbytes + self.scratch.nbytes + self._arena.nbytes + tables
+
     def truncate(self, sequence: int, length: int) -> int:
         return self.cache.truncate(sequence, length)
 

@@ -1,0 +1,114 @@
+"""Memory of real models: what was foretold is what is held, and neither writing nor reloading takes more."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from engine.backends.cpu.context import CpuContext
+from engine.generation import generate
+from engine.model import load_model
+from engine.requests import CompletionRequest, LoadSettings, SamplingSettings, TextPiece
+from engine.session import Session
+from tests.helpers.truth import read_logits
+
+IDS = list(range(1000, 1128))
+N_WARM, N_WRITTEN = 10, 200
+
+
+@pytest.mark.parametrize("context_size", [256, 4096])
+@pytest.mark.parametrize("name", ["smollm2", "gemma3"])
+def test_the_estimate_is_what_is_held(name: str, context_size: int, request: pytest.FixtureRequest) -> None:
+    path: Path = request.getfixturevalue(f"{name}_path")
+    with (
+        closing(load_model(path, LoadSettings(context_size=context_size))) as model,
+        closing(model.new_context()) as context,
+    ):
+        assert isinstance(context, CpuContext)
+        read_logits(model, context, IDS, model.prompt_chunk, last=1)
+        read_logits(model, context, IDS[:1], 1, position=len(IDS))
+        held = model.weights.nbytes + context.nbytes
+        print(f"foretold {model.memory.total:,}, held {held:,}: {model.memory.total / held - 1:+.2%}")
+        assert model.memory.weights == model.weights.nbytes
+        assert model.memory.total == pytest.approx(held, rel=0.05)
+
+
+def array_bytes() -> int:
+    arrays = tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)
+    return sum(trace.size for trace in tracemalloc.take_snapshot().filter_traces([arrays]).traces)
+
+
+def test_evaluating_a_token_allocates_nothing(smollm2_path: Path) -> None:
+    with (
+        closing(load_model(smollm2_path, LoadSettings(context_size=512))) as model,
+        closing(Session(model)) as session,
+    ):
+        for _ in session.prefill(IDS, lambda: False):
+            pass
+        tracemalloc.start()
+        try:
+            for token in IDS[:N_WARM]:
+                session.decode(token)
+            gc.collect()
+            tracemalloc.reset_peak()
+            before, _ = tracemalloc.get_traced_memory()
+            for token in range(N_WRITTEN):
+                session.decode(token)
+            gc.collect()
+            after, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    print(f"growth {after - before:,} bytes, peak {peak - before:,}")
+    assert after - before < 20_000  # the ids themselves
+    assert peak - before < 64_000
+
+
+def test_writing_a_reply_keeps_nothing_but_the_reply(smollm2_path: Path) -> None:
+    with (
+        closing(load_model(smollm2_path, LoadSettings(context_size=512))) as model,
+        closing(Session(model)) as session,
+    ):
+        # Without ends, so that the reply is long enough.
+        sampling = SamplingSettings(seed=1, logit_bias=dict.fromkeys(model.tokenizer.eog_ids, -1e9))
+        request = CompletionRequest(tuple(IDS), sampling, max_tokens=N_WARM + N_WRITTEN)
+        marks: list[tuple[int, int]] = []
+        tracemalloc.start()
+        try:
+            pieces = 0
+            for record in generate(session, request, lambda: False):
+                pieces += isinstance(record, TextPiece)
+                if isinstance(record, TextPiece) and pieces in (N_WARM, N_WARM + N_WRITTEN):
+                    gc.collect()
+                    marks.append((tracemalloc.get_traced_memory()[0], array_bytes()))
+        finally:
+            tracemalloc.stop()
+    (before, arrays_before), (after, arrays_after) = marks
+    print(f"growth {after - before:,} bytes, of which arrays {arrays_after - arrays_before:,}")
+    assert arrays_after == arrays_before
+    assert after - before < 100_000  # ids and text of 200 tokens
+
+
+def test_loading_again_and_again_takes_no_more(smollm2_path: Path) -> None:
+    process = psutil.Process()
+    resident = []
+    for _ in range(20):
+        with (
+            closing(load_model(smollm2_path, LoadSettings(context_size=512))) as model,
+            closing(Session(model)) as session,
+        ):
+            for _ in session.prefill(IDS[:20], lambda: False):
+                pass
+            session.decode(5)
+        del model, session
+        gc.collect()
+        resident.append(process.memory_info().rss / 1e6)
+    print([round(size) for size in resident])
+    # The allocator needs some rounds to settle; one model kept would be 100 MB.
+    assert resident[-1] - resident[9] < 20
+    assert resident[-1] - resident[0] < 60
