@@ -4,11 +4,11 @@ The engine stores keys and values in half precision.  Its float32 sums and the r
 by 1e-7, and where such a difference crosses a border of that rounding, a stored number differs by a whole
 step of 1e-3; the layers above turn that into more crossings.  So no logits can be predicted closer than that
 noise: the reference that rounds, with 1e-7 of noise on its embeddings, differs from itself by 1.6e-3 on both
-real models, and the engine from it by 6e-4 to 2.4e-3.  Two comparisons remain, and together they miss nothing:
+real models, and the engine from it by 6e-4 to 2.4e-3.  Two comparisons remain, which together miss nothing:
 
 - with the exact reference, where the noise of half precision is inside the tolerance;
-- with a reference that reads the very numbers the engine has stored (`ReplayedModel`).  It checks that each is
-  a right rounding of its own, and then has to agree to float32 accuracy, as nothing else is ever rounded.
+- with a reference that reads the very numbers the engine has stored (`ReplayedModel`).  It checks that each
+  is a right rounding of its own, and then has to agree to float32 accuracy, as nothing else is ever rounded.
 """
 
 from __future__ import annotations
