@@ -11,11 +11,16 @@ from engine.gguf.tensor_types import SUPPORTED_TYPES
 from engine.kernels.loader import current_level, load_kernel
 
 NEEDED_KERNELS = (
-    *(f"matmul_{name.lower()}" for name in SUPPORTED_TYPES),
+    *(f"matvec_{name.lower()}" for name in SUPPORTED_TYPES),
+    *(f"decode_{name.lower()}" for name in SUPPORTED_TYPES),
     "add",
     "attention",
+    "gelu_multiply",
+    "matmul_panel",
+    "pack_tokens",
     "rms_norm",
     "rope",
+    "soft_cap",
     "silu_multiply",
     "store_kv",
 )

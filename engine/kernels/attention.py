@@ -19,16 +19,19 @@ Ints = NDArray[np.int32]
 TILE = 64
 """Positions of a tile: keys hold them side by side, so a capacity is a multiple of it."""
 
+_LANES = 32
+"""Rows of a panel that lie side by side, as in `source/panel.py`."""
+
 _ROWS_OF_A_BLOCK = 84
-"""Rows (query, query head) that share a decoded tile: a multiple of both token tiles, and still inside the cache."""
+"""Rows (query, query head) that share a decoded tile: a multiple of both token tiles, and still in cache."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerKV:
     """Cache of one layer, a ring: position p is at slot p % capacity.  Float16 bits.
 
-    keys: uint16[sequences, kv_heads, capacity / 64, head_size, 64]; values: uint16[sequences, kv_heads, capacity,
-    head_size].
+    keys: uint16[sequences, kv_heads, capacity / 64, head_size, 64];
+    values: uint16[sequences, kv_heads, capacity, head_size].
     """
 
     keys: NDArray[np.uint16]
@@ -63,7 +66,7 @@ def check_cache(cache: LayerKV) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttentionScratch:
-    """Memory of one caller, reused by all layers of one head shape; the kernel's docstring gives the shapes."""
+    """Memory of one caller, reused by all layers of one head shape; the kernel's docstring tells the shapes."""
 
     arrays: tuple[NDArray[Any], ...]
     block_size: int
@@ -81,17 +84,17 @@ class AttentionScratch:
         group = n_heads // kv_heads
         tile = token_tile() if max_tokens > 1 else 6
         block_size = max(1, min(max_tokens, _ROWS_OF_A_BLOCK // group))
-        rows = -(-block_size * group // tile) * tile
-        stride = -(-head_size // 32) * 32
-        bits = np.zeros((threads, max(TILE, head_size)), np.int32)
+        row_tiles = -(-block_size * group // tile)
+        head_blocks, parts = -(-head_size // TILE), -(-head_size // _LANES)
+        bits = np.zeros((threads, TILE), np.int32)
         arrays = (
-            np.zeros((threads, head_size * TILE), np.float32),
-            np.zeros((threads, TILE * stride), np.float32),
-            np.zeros((threads, rows * head_size), np.float32),
+            np.zeros((threads, head_blocks, 2, TILE * _LANES), np.float32),
+            np.zeros((threads, parts, TILE * _LANES), np.float32),
+            np.zeros((threads, row_tiles, head_blocks, TILE * tile), np.float32),
+            np.zeros((threads, 2, tile * _LANES), np.float32),
             np.zeros((threads, TILE * tile), np.float32),
-            np.zeros((threads, TILE * tile), np.float32),
-            np.zeros((threads, rows * stride), np.float32),
-            np.zeros((threads, 2, rows), np.float32),
+            np.zeros((threads, row_tiles, parts, tile * _LANES), np.float32),
+            np.zeros((threads, 3, max(TILE, row_tiles * tile)), np.float32),
             bits,
             bits.view(np.float32),
         )
@@ -113,11 +116,11 @@ def bind_attention(
     scale: float,
     cap: float = 0.0,
 ) -> Callable[[], None]:
-    """q, out: float32[n, heads, head_size] or [n, heads * head_size], not the same array; positions, sequences:
-    int32[n], read at each call, whose values the caller checks with `check_batch`.
+    """q, out: float32[n, heads, head_size] or [n, heads * head_size], not the same array; positions and
+    sequences: int32[n], read at each call, whose values the caller checks with `check_batch`.
 
-    A query at position p sees max(0, p - window + 1) to p, or 0 to p where window is 0; the cache must hold them.
-    cap: soft cap of the scores, 0 for none.  Raises ValueError or TypeError.
+    A query at position p sees max(0, p - window + 1) to p, or 0 to p where window is 0; the cache must hold
+    them.  cap: soft cap of the scores, 0 for none.  Raises ValueError or TypeError.
     """
     check_cache(cache)
     _, kv_heads, _, head_size = cache.values.shape
@@ -150,7 +153,9 @@ def bind_attention(
     )
 
 
-def bind_store_kv(k: Floats, v: Floats, positions: Ints, sequences: Ints, cache: LayerKV) -> Callable[[], None]:
+def bind_store_kv(
+    k: Floats, v: Floats, positions: Ints, sequences: Ints, cache: LayerKV
+) -> Callable[[], None]:
     """k, v: float32[n, kv_heads, head_size] or [n, kv_heads * head_size], put at slot position % capacity."""
     check_cache(cache)
     check_output("keys", cache.keys, np.uint16, cache.keys.shape)
@@ -167,8 +172,8 @@ def bind_store_kv(k: Floats, v: Floats, positions: Ints, sequences: Ints, cache:
 
 
 def check_batch(positions: Ints, sequences: Ints, cache: LayerKV, window: int) -> None:
-    """What bound calls rely on, once per batch: sequences exist, positions are no negative numbers, and what each
-    query sees is still in the ring.  Raises ValueError."""
+    """What bound calls rely on, once per batch: sequences exist, positions are no negative numbers, and what
+    each query sees is still in the ring.  Raises ValueError."""
     n_sequences = cache.values.shape[0]
     if not positions.size:
         return

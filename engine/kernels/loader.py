@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -11,6 +12,11 @@ from engine.errors import KernelsError
 from engine.kernels.cpu_level import choose_level
 
 Kernel = Callable[..., Any]
+
+# Between two operations libgomp's threads would spin for milliseconds: on a busy machine they take the cores
+# from the thread they wait for (a tenth of the speed was measured), and at rest the battery.  It reads this
+# when it is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 @cache
@@ -26,7 +32,7 @@ def load_kernel(name: str, level: str | None = None) -> Kernel:
     Raises KernelsError where the kernel was not compiled for the level.
     """
     level = level or current_level()
-    function = name.split("_")[0] if name.startswith(("matvec_", "matmul_")) else name
+    function = name.split("_")[0] if name.startswith(("matvec_", "decode_")) else name
     if level == "python":
         return _unstopped(getattr(importlib.import_module(f"engine.kernels.source.{name}"), function))
     module_name = f"engine.kernels.compiled.{level.replace('-', '_')}.{name}"

@@ -2,37 +2,41 @@
 
 import numpy as np
 
-from .interleaved import half_bits, store_rows
+from .interleaved import clear_rows, half_scales, store_rows
 
 
-def group(data, x, total, d_bits, d, n_blocks):
-    to_half = np.float32(2.0**112)
+def add_block(block, x, bits, floats, total, d, more):
+    half_scales(block, bits, floats, d)
+    quants = block[128:]
     for row in range(64):
-        total[row] = np.float32(0)
+        even = np.float32(0)
+        odd = np.float32(0)
+        for k in range(16):
+            even += np.float32(np.int8(quants[k * 64 + row])) * x[k]
+            odd += np.float32(np.int8(quants[(k + 16) * 64 + row])) * x[16 + k]
+        total[row] += (even + odd) * d[row]
+
+
+def add_group(data, x, bits, floats, total, work, more, n_blocks):
+    clear_rows(total)
     for block in range(n_blocks):
-        start = block * 34 * 64
-        half_bits(data, start, d_bits)
-        for row in range(64):
-            first = np.float32(0)
-            second = np.float32(0)
-            for k in range(16):
-                first += np.float32(np.int8(data[start + (2 + k) * 64 + row])) * x[block * 32 + k]
-                second += np.float32(np.int8(data[start + (18 + k) * 64 + row])) * x[block * 32 + 16 + k]
-            total[row] += (first + second) * (d[row] * to_half)
+        add_block(data[block * 2176:], x[block * 32:], bits, floats, total, work, more)
 
 
-# pythran export matvec(uint8[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C), int)
-def matvec(data, x, y, threads):
-    """data: uint8[groups, blocks * 34 * 64]; x: float32[n, blocks * 32]; y: float32[n, rows], overwritten."""
-    n = x.shape[0]
+# pythran export matvec(uint8[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C),
+#                       int32[:,:] order(C), float32[:,:,:] order(C), int)
+def matvec(data, x, y, sums, bits, scratch, threads):
+    """data: uint8[groups, blocks * 34 * 64]; x: float32[n, blocks * 32]; y: float32[n, rows], overwritten.
+
+    Scratch: sums float32[n, any], bits int32[threads, 64], scratch float32[threads, 3, 1024].
+    """
     n_blocks = x.shape[1] // 32
     n_groups = data.shape[0]
+    floats = bits.view(np.float32)
     #omp parallel for schedule(static) num_threads(threads)
     for part in range(threads):
-        total = np.empty(64, np.float32)
-        d_bits = np.empty(64, np.int32)
-        d = d_bits.view(np.float32)
         for g in range(part * n_groups // threads, (part + 1) * n_groups // threads):
-            for token in range(n):
-                group(data[g], x[token], total, d_bits, d, n_blocks)
-                store_rows(total, y[token], g * 64)
+            for token in range(x.shape[0]):
+                add_group(data[g], x[token], bits[part], floats[part], scratch[part, 0], scratch[part, 1],
+                          scratch[part, 2], n_blocks)
+                store_rows(scratch[part, 0], y[token], g * 64)

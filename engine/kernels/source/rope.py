@@ -4,8 +4,6 @@ Dimension pair i of a head is (2i, 2i + 1) in the interleaved form and (i, i + d
 dimensions from 2 * pairs on are copied.
 """
 
-import numpy as np
-
 
 def rotate(x, out, start, cos, sin, pairs, first_step, second_offset):
     for i in range(pairs):

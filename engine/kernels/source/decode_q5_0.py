@@ -1,0 +1,43 @@
+"""Panels of Q5_0; the format is told in matvec_q5_0.py."""
+
+import numpy as np
+
+from .interleaved import half_scales
+
+
+def decode_row(q, low_bits, high_bits, bit, d, low, high):
+    sixteen = np.float32(16)
+    #omp simd
+    for lane in range(32):
+        low_five = (q[lane] & np.uint8(15)) | (((low_bits[lane] >> bit) & np.uint8(1)) << np.uint8(4))
+        high_five = (q[lane] >> np.uint8(4)) | (((high_bits[lane] >> bit) & np.uint8(1)) << np.uint8(4))
+        low[lane] = (np.float32(low_five) - sixteen) * d[lane]
+        high[lane] = (np.float32(high_five) - sixteen) * d[lane]
+
+
+def decode_block(block, panel, start, bits, floats, d, unused, unused_too):
+    half_scales(block, bits, floats, d)
+    for half in range(panel.shape[0]):
+        lanes = half * 32
+        for k in range(d.shape[0] // 64):
+            fifths = (2 + k // 8) * 64 + lanes
+            decode_row(block[(6 + k) * 64 + lanes:], block[fifths:], block[fifths + 128:], np.uint8(k % 8), d[lanes:],
+                       panel[half, start + k * 32:], panel[half, start + (16 + k) * 32:])
+
+
+# pythran export decode(uint8[:,:] order(C), float32[:,:,:,:] order(C), int32[:,:] order(C), float32[:,:,:] order(C), int,
+#                       int)
+def decode(data, panels, bits, scratch, first_group, threads):
+    """data: uint8[all groups, blocks * 22 * 64]; panels: float32[groups, col blocks, 2, 64 * 32], overwritten with the
+    groups from first_group on: rows are 32 lanes of two halves.  Scratch: bits int32[threads, 64], scratch
+    float32[threads, 3, 1024].
+    """
+    n_groups = panels.shape[0]
+    n_blocks = data.shape[1] // 1408
+    floats = bits.view(np.float32)
+    #omp parallel for schedule(static) num_threads(threads)
+    for part in range(threads):
+        for g in range(part * n_groups // threads, (part + 1) * n_groups // threads):
+            for block in range(n_blocks):
+                decode_block(data[first_group + g, block * 1408:], panels[g, block // 2], block % 2 * 1024, bits[part],
+                             floats[part], scratch[part, 0], scratch[part, 1], scratch[part, 2])
