@@ -66,7 +66,7 @@ def check_cache(cache: LayerKV) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttentionScratch:
-    """Memory of one caller, reused by all layers of one head shape; the kernel's docstring tells the shapes."""
+    """Memory of one caller, reused by layers of one head shape; the kernel's docstring tells the shapes."""
 
     arrays: tuple[NDArray[Any], ...]
     block_size: int
