@@ -49,7 +49,7 @@ class SamplingSettings:
     top_k: int = 40
     top_p: float = 0.95
     min_p: float = 0.05
-    repetition_penalty: float = 1.1
+    repetition_penalty: float = 1.0
     repetition_window: int = 64
     seed: int | None = None
     logit_bias: Mapping[int, float] = field(default_factory=dict)
