@@ -85,6 +85,12 @@ class GGUFFile:
         with contextlib.suppress(BufferError):
             self._map.close()
 
+    def release_pages(self) -> None:
+        """Tells the system that what was read so far is not needed again, so that it does not count as this
+        process's memory.  Reading it again still works."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)
+
     def _parse(self) -> None:
         name = self.path.name
         cursor = Cursor(self._map, name)
