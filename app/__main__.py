@@ -7,6 +7,7 @@ fine, 1 an error that was told, 2 wrong usage, 130 stopped by Ctrl-C.
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import signal
@@ -14,11 +15,16 @@ import sys
 from collections.abc import Sequence
 
 from app import crash_report, logs, terminal
+from app.errors import OutputError
 from engine.errors import Cancelled, CauserieError
 
 EXIT_ERROR = 1
 EXIT_CTRL_C = 130
 EXIT_BROKEN_PIPE = 141
+FULL = frozenset(
+    getattr(errno, name) for name in ("ENOSPC", "EFBIG", "EIO", "EDQUOT") if hasattr(errno, name)
+)
+"""What the system answers where nothing more can be written to a file or a device."""
 
 
 def main() -> int:
@@ -34,17 +40,18 @@ def run_program(arguments: Sequence[str]) -> int:
 
     Only wrong usage and a plea for help end in `SystemExit`, as argparse has it.
     """
+    terminal.fill_missing_streams()
     terminal.use_utf8()
     logs.start()
     try:
         from app import command_line
 
-        status = command_line.run(list(arguments))
-        sys.stdout.flush()
-        return status
-    except BrokenPipeError:
-        # whoever read us has left; what Python still wants to write at exit goes nowhere
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        try:
+            return command_line.run(list(arguments))
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # whoever read us has left
+        _write_nothing_more()
         return EXIT_BROKEN_PIPE
     except KeyboardInterrupt:
         return EXIT_CTRL_C
@@ -60,8 +67,22 @@ def run_program(arguments: Sequence[str]) -> int:
             )
         )
     except Exception as error:  # the last border: no person ever sees a traceback
-        terminal.tell_error(crash_report.write(error))
+        if isinstance(error, OSError) and _is_failed_output(error):
+            _write_nothing_more()
+            terminal.tell_error(OutputError(f"The output could not be written: {error.strerror}."))
+        else:
+            terminal.tell_error(crash_report.write(error))
     return EXIT_ERROR
+
+
+def _is_failed_output(error: OSError) -> bool:
+    """Writing to a stream that is open already names no file, unlike opening one."""
+    return error.filename is None and error.errno in FULL
+
+
+def _write_nothing_more() -> None:
+    """What Python still wants to write to stdout at its exit goes nowhere, instead of failing again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from pathlib import Path
 from typing import Protocol, cast
@@ -72,7 +73,7 @@ def run(arguments: list[str]) -> int:
     if not first:
         return _open_window(None)
     path = model_path(Path(first))
-    if not path.suffix and not path.exists():
+    if not path.suffix and not os.path.exists(path):
         _wrong_usage(f"unknown command {first}")
     return _open_window(path)
 

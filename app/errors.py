@@ -39,3 +39,9 @@ class ChatStoreError(CauserieError):
     """The chats cannot be read or written (disk full, read-only, damaged, of a newer version)."""
 
     default_advice = "Look at the free space of the disk and at the permissions of the data folder."
+
+
+class OutputError(CauserieError):
+    """What was asked for could not be written to where the output goes."""
+
+    default_advice = "Free some space there, or send the output elsewhere."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import shutil
 import sys
 import time
@@ -16,6 +17,17 @@ KEPT_CONTROLS = "\n\t"
 _HIDDEN = {
     code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in KEPT_CONTROLS
 }
+
+
+def fill_missing_streams() -> None:
+    """Opens streams that the process was started without; nothing is read there, and writing goes nowhere.
+
+    In this order they also take the free descriptors 0 to 2, so that no file of ours gets one of them and
+    with it what a library prints.
+    """
+    sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115 (stays open to the end)
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def use_utf8() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from app import paths, settings
@@ -27,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     for problem in kept.problems:
         tell(f"note: {problem}")
     for folder in options.folders:
-        if not folder.is_dir():
+        if not os.path.isdir(folder):
             tell(f"note: {folder} is no folder")
     local = list_models([*map(Path, kept.model_folders), *options.folders])
     known = known_models()

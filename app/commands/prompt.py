@@ -33,7 +33,10 @@ def prompt_text(options: argparse.Namespace) -> str:
     try:
         return str(options.prompt_file.read_bytes().decode("utf-8", "replace"))
     except OSError as error:
-        raise FolderError(f"The prompt in {options.prompt_file} cannot be read: {error.strerror}.") from error
+        raise FolderError(
+            f"The prompt in {options.prompt_file} cannot be read: {error.strerror}.",
+            "Check its name, folder and permissions.",
+        ) from error
 
 
 def prompt_ids(tokenizer: Tokenizer, text: str) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,12 +88,12 @@ def known_model(name: str) -> KnownModel:
 
 def model_path(given: Path) -> Path:
     """The file given, or the file of the known model of that name.  Raises `ModelNotFoundError`."""
-    if given.exists():
+    if os.path.exists(given):  # pathlib raises where a folder may not be entered or a name is too long
         return given
     for model in known_models():
         if str(given) == model.name:
             path = paths.models_folder() / model.file_name
-            if path.is_file():
+            if os.path.isfile(path):
                 return path
             raise ModelNotFoundError(
                 f"The model {model.name} is not on this disk yet.", f"`causerie get {model.name}` fetches it."

@@ -108,7 +108,7 @@ def first_model(asked: Path | None, last: str) -> Path | None:
     """What to load at the start."""
     if asked is not None:
         return asked
-    if last and Path(last).is_file():
+    if last and os.path.isfile(last):
         return Path(last)
     from app.library.starter import starter_is_here, starter_path
 

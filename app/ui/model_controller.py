@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def missing_starter_size() -> str:
     except CauserieError as error:
         log.warning("the starter model is not known: %s", error)
         return ""
-    return "" if (paths.models_folder() / starter.file_name).exists() else readable_bytes(starter.size)
+    return "" if os.path.exists(paths.models_folder() / starter.file_name) else readable_bytes(starter.size)
 
 
 class ModelController(QObject):

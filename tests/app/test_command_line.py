@@ -74,6 +74,23 @@ def test_a_missing_file_a_folder_and_a_stranger_are_errors_with_a_next_step(comm
         assert first.startswith("error: ") and len(rest) == 1 and not out
 
 
+@pytest.mark.parametrize("failure", [PermissionError(13, "Permission denied"), OSError(36, "Too long"), None])
+def test_a_path_the_system_refuses_to_look_at_is_only_an_error(failure, monkeypatch, capsys):
+    """Folders that may not be entered, and names no file can have."""
+    path = "x" * 5000
+
+    def refuse(*_: object, **__: object) -> None:
+        raise failure
+
+    if failure:
+        monkeypatch.setattr(os, "stat", refuse)
+    assert run_program(["info", path, "--backend", "fake"]) == 1
+    monkeypatch.undo()
+    err = capsys.readouterr().err
+    assert "cannot be read" in err or "may not be read" in err
+    assert not list(paths.log_folder().glob("crash-*.txt"))
+
+
 def backend(command: str) -> list[str]:
     return [] if command == "tokenize" else ["--backend", "fake"]
 
@@ -126,6 +143,35 @@ def test_a_reader_that_leaves_early_ends_it_quietly():
         check=True,
     )
     assert result.stdout.strip() in ("0", "141") and result.stderr == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is always full")
+@pytest.mark.parametrize("arguments", [["--version"], ["info", "--help"], ["models", "--json"]])
+def test_an_output_that_cannot_be_written_is_an_error_with_a_next_step(arguments):
+    with open("/dev/full", "w") as full:
+        streams = {"capture_output": False, "stdout": full, "stderr": subprocess.PIPE}
+        result = run_app(*arguments, env={"PYTHONUNBUFFERED": ""}, **streams)
+    first, *rest = result.stderr.splitlines()
+    assert result.returncode == 1 and len(rest) == 1
+    assert first.startswith("error: The output could not be written")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="closes descriptors with a shell")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_fault(closed, tmp_path):
+    path = write_tiny_model(tmp_path / "tiny.gguf")
+    options = "-n 3 -c 64 --backend fake"
+    for arguments in (f"complete '{path}' -p hi {options}", f"chat '{path}' {options}", "models"):
+        result = subprocess.run(
+            ["bash", "-c", f"'{sys.executable}' -m app {arguments} {closed}"],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (result.returncode, result.stderr) == (0, "")
+        assert bool(result.stdout) == (">&-" not in closed.split() and not arguments.startswith("chat"))
 
 
 @pytest.mark.parametrize("locale", ["C", "POSIX", "en_US.ISO-8859-1", "C.UTF-8"])
