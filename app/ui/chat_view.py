@@ -21,6 +21,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QMenu, QTextBrowser, QWidget
 
 from app.chats.chat import State, StoredMessage
+from app.system_programs import system_libraries
 from app.text.markdown import is_allowed_link
 from app.ui.chat_document import ChatDocument
 from app.ui.dialogs import ask_about_link
@@ -272,7 +273,8 @@ class ChatView(QTextBrowser):
 
     def _ask_about(self, target: str) -> None:
         if is_allowed_link(target) and ask_about_link(target, self):
-            QDesktopServices.openUrl(QUrl(target))
+            with system_libraries():
+                QDesktopServices.openUrl(QUrl(target))
 
     def _copy(self, text: str) -> None:
         QGuiApplication.clipboard().setText(text)
