@@ -53,6 +53,11 @@ def chats_file() -> Path:
     return data_folder() / "chats.sqlite"
 
 
+def window_lock_file() -> Path:
+    """Held by the first window that has the chats open."""
+    return data_folder() / "window.lock"
+
+
 def models_folder() -> Path:
     """The model folder: downloads go here, and what lies here is offered."""
     return data_folder() / "models"

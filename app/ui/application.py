@@ -33,6 +33,7 @@ from app.settings import load as load_settings
 from app.ui.dialogs import show_error
 from app.ui.engine_bridge import EngineBridge, WorkerFactory, make_worker
 from app.ui.main_window import MainWindow
+from app.ui.other_windows import WindowLock
 from app.ui.theme import ThemeKeeper
 from engine.errors import CauserieError
 
@@ -54,7 +55,8 @@ def run_window(model_path: Path | None = None, worker_factory: WorkerFactory = m
     application.setStyle("Fusion")
     themes = ThemeKeeper(application)
     settings = load_settings()
-    chats = open_chats()
+    lock = WindowLock(paths.window_lock_file())
+    chats = open_chats(lock.is_first)
     window = MainWindow(chats.store, settings, themes, EngineBridge(worker_factory))
     for text in (*settings.problems, chats.notice):
         window.add_notice(text)
@@ -73,6 +75,7 @@ def run_window(model_path: Path | None = None, worker_factory: WorkerFactory = m
     ended = window.models.shutdown(END_SECONDS / 2)
     ended = window.bridge.shutdown(END_SECONDS) and ended
     chats.store.close()
+    lock.release()
     interrupts.close()
     sys.excepthook = sys.__excepthook__
     if not ended:
@@ -92,11 +95,14 @@ class OpenedChats:
     interrupted: int
 
 
-def open_chats() -> OpenedChats:
-    """The chat store; one in memory where the file cannot be used."""
+def open_chats(is_first_window: bool = True) -> OpenedChats:
+    """The chat store; one in memory where the file cannot be used.
+
+    An unfinished reply was cut off by a crash, unless another window is open that may be writing it.
+    """
     try:
         store, notice = open_store(paths.chats_file())
-        interrupted = store.mark_interrupted()
+        interrupted = store.mark_interrupted() if is_first_window else 0
     except CauserieError as error:
         return OpenedChats(open_in_memory(), f"{error} Chats of this session will not be kept.", 0)
     if interrupted:

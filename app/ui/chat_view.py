@@ -16,6 +16,7 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QResizeEvent,
+    QShowEvent,
     QTextFrame,
 )
 from PySide6.QtWidgets import QMenu, QTextBrowser, QWidget
@@ -142,6 +143,13 @@ class ChatView(QTextBrowser):
             menu.addAction(self.tr("Copy the &link"), lambda: self._copy(link_target(address)))
         menu.exec(event.globalPos())
         menu.deleteLater()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Qt goes to the text cursor when a view is shown first: to the beginning, away from the end."""
+        self._moving = True
+        super().showEvent(event)
+        self._moving = False
+        self._keep_place()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keeps the column readable, and the line at the top where it was."""

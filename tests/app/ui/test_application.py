@@ -151,6 +151,17 @@ def test_a_killed_window_loses_at_most_the_last_second(causerie_home: Path) -> N
     assert answer.content.count("word") > 50  # it ran for over a second at some hundred words a second
 
 
+def test_a_second_window_leaves_the_running_reply_of_the_first_alone(causerie_home: Path) -> None:
+    first = open_chats().store
+    chat, _ = first.add_chat("question")
+    reply = first.add_message(chat.id, "assistant", "so far", "partial")
+    second = open_chats(is_first_window=False)
+    assert (second.interrupted, second.notice) == (0, "")
+    assert second.store.messages(chat.id)[-1].state == "partial"
+    first.finish(reply.id, "so far and on", "complete")
+    assert second.store.messages(chat.id)[-1].content == "so far and on"
+
+
 def test_chats_that_cannot_be_opened_are_told_and_the_window_goes_on(causerie_home: Path) -> None:
     paths.chats_file().mkdir(parents=True)
     chats = open_chats()

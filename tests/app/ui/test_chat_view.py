@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from PySide6.QtCore import QPoint, Qt, QUrl
+from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QColor, QGuiApplication, QImage, QTextCursor, QTextDocument
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -257,59 +257,6 @@ def test_only_the_last_reply_offers_regenerate(view: ChatView, qtbot: QtBot) -> 
 def test_a_reply_that_a_crash_cut_off_is_marked(view: ChatView) -> None:
     view.show_messages([message(1, "user", "q"), message(2, "assistant", "half of", "interrupted")])
     assert "Interrupted: the program ended while this was written." in view.toPlainText()
-
-
-def stream_lines(view: ChatView, count: int) -> Iterator[int]:
-    for number in range(count):
-        view.append_to_reply(f"line {number}\n\n")
-        view._flush()
-        QApplication.processEvents()
-        yield number
-
-
-def test_nothing_moves_under_a_reader_who_scrolled_up(view: ChatView, qtbot: QtBot) -> None:
-    bar = view.verticalScrollBar()
-    view.begin_reply(message(1, "assistant", "", "partial"))
-    place = -1
-    for number in stream_lines(view, 200):
-        if number < 50:
-            assert bar.value() == bar.maximum()
-        elif number == 50:
-            bar.setValue(bar.value() - 300)
-            place = bar.value()
-        else:
-            assert abs(bar.value() - place) <= 2
-    view.end_reply("complete")
-    QApplication.processEvents()
-    assert abs(bar.value() - place) <= 2
-
-
-def test_it_follows_again_once_the_reader_is_back_at_the_end(view: ChatView) -> None:
-    bar = view.verticalScrollBar()
-    view.begin_reply(message(1, "assistant", "", "partial"))
-    for _ in stream_lines(view, 40):
-        pass
-    bar.setValue(bar.value() - 300)
-    for _ in stream_lines(view, 5):
-        pass
-    assert bar.value() < bar.maximum()
-    bar.setValue(bar.maximum())
-    for _ in stream_lines(view, 5):
-        assert bar.value() == bar.maximum()
-    view.end_reply("complete")
-
-
-def test_a_resize_keeps_the_line_at_the_top(view: ChatView) -> None:
-    view.add_message(
-        message(1, "assistant", "\n\n".join(f"paragraph {n} " + "word " * 40 for n in range(80)))
-    )
-    QApplication.processEvents()
-    bar = view.verticalScrollBar()
-    bar.setValue(bar.maximum() // 2)
-    top = view.cursorForPosition(QPoint(5, 5)).block().text()
-    view.resize(500, 400)
-    QApplication.processEvents()
-    assert view.cursorForPosition(QPoint(5, 5)).block().text() == top
 
 
 def test_a_long_chat_opens_at_once_and_shows_earlier_messages_on_request(view: ChatView) -> None:
