@@ -69,6 +69,17 @@ def test_a_changed_source_is_built_again_but_the_environment_stays(dev, changed,
     assert len(dev.commands) == 2 and "-e .[test]" in dev.commands[-1]
 
 
+def test_tests_add_the_checked_kernels_and_running_does_not_take_them_away(dev):
+    dev.set_up(for_window=False, for_tests=False)
+    dev.commands.clear()
+    dev.set_up(for_window=False, for_tests=True)
+    assert "CAUSERIE_CHECKED=ON" in dev.commands[-1]
+    dev.commands.clear()
+    dev.set_up(for_window=False, for_tests=True)
+    dev.set_up(for_window=False, for_tests=False)
+    assert dev.commands == []
+
+
 def test_lost_kernels_are_built_again(dev, tmp_path):
     dev.set_up(for_window=False, for_tests=False)
     (tmp_path / "engine/kernels/compiled/x86_64_v2/add.so").unlink()
