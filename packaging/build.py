@@ -78,9 +78,8 @@ def check_kernels() -> None:
         f"{level.name}/{name}" for level in levels for name in exporting if not [*level.glob(f"{name}.*")]
     ]
     if not levels or missing:
-        raise BuildError(
-            f"kernels are not compiled ({', '.join(missing[:3]) or 'all'}); run `python3 dev.py kernels` first"
-        )
+        which = ", ".join(missing[:3]) or "all"
+        raise BuildError(f"kernels are not compiled ({which}); run `python3 dev.py kernels` first")
 
 
 def build_wheel() -> Path:
@@ -115,9 +114,9 @@ def pack(folder: bool) -> None:
     print("- packing", flush=True)
     options = ["--noconfirm", "--log-level", "WARN"]
     options += ["--distpath", str(ROOT / "dist"), "--workpath", str(WORK)]
-    spec = ROOT / "packaging" / "causerie.spec"
+    options += [str(ROOT / "packaging" / "causerie.spec"), *(["--", "--folder"] if folder else [])]
     # from the work folder, so that the checkout's own packages do not shadow the installed ones
-    run([str(PYTHON), "-m", "PyInstaller", *options, str(spec), *(["--", "--folder"] if folder else [])], WORK)
+    run([str(PYTHON), "-m", "PyInstaller", *options], WORK)
 
 
 def input_files() -> Iterator[Path]:
@@ -138,8 +137,8 @@ def fingerprint(files: Iterator[Path] | list[Path]) -> str:
 
 
 def megabytes(result: Path) -> float:
-    files = [result] if result.is_file() else [path for path in result.rglob("*") if path.is_file()]
-    return sum(path.stat().st_size for path in files) / 1e6
+    files = [result] if result.is_file() else result.rglob("*")
+    return sum(path.lstat().st_size for path in files) / 1e6
 
 
 def read(path: Path) -> str:
