@@ -1,4 +1,4 @@
-"""The single file, built once for all tests here, and run as a stranger would: elsewhere, with nothing around."""
+"""The single file, built once for all tests here and run as by a stranger: elsewhere, with nothing around."""
 
 from __future__ import annotations
 
