@@ -260,12 +260,16 @@ def turns_of(messages: list[StoredMessage], system_prompt: str) -> tuple[Message
     """The conversation as the model is told it.
 
     Empty replies are left out, and two messages of one role in a row become one: templates want turns.
+    A question whose reply failed is left out as well: were it what made it fail, such as by its length, no
+    later message could ever be answered.
     """
     turns: list[Message] = []
     if system_prompt.strip():
         turns.append(Message("system", system_prompt))
     for message in messages:
         if not message.content.strip():
+            if message.state == "error" and turns and turns[-1].role == "user":
+                turns.pop()
             continue
         if turns and turns[-1].role == message.role:
             turns[-1] = Message(message.role, f"{turns[-1].content}\n\n{message.content}")

@@ -155,12 +155,14 @@ class ChatDocument:
         form.setTopMargin(2 * GAP)
         form.setBottomMargin(GAP)
         form.setPadding(12)
+        self._writer.cursor.beginEditBlock()  # laid out once, and not again for every line
         frame = self._writer.open_frame("card", form)
         self._write_header(entry, in_card=True)
         block = self._writer.block_format()
         self._writer.start_block(block, self._writer.text_format())
         self._writer.write_lines(entry.content, self._writer.text_format())
         self._writer.close_frame(frame)
+        self._writer.cursor.endEditBlock()
 
     def _write_header(self, entry: Entry, in_card: bool = False) -> None:
         writer = self._writer

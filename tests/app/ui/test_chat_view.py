@@ -339,3 +339,13 @@ def test_links_can_be_reached_by_keyboard(view: ChatView) -> None:
     flags = view.textInteractionFlags()
     assert flags & Qt.TextInteractionFlag.LinksAccessibleByKeyboard
     assert flags & Qt.TextInteractionFlag.TextSelectableByMouse
+
+
+@pytest.mark.parametrize("line", ["x", "", "a line of some words"])
+def test_a_message_of_many_lines_is_laid_out_once(view: ChatView, line: str) -> None:
+    """Were the card laid out again for each line, this would take many seconds."""
+    began = time.perf_counter()
+    view.add_message(message(1, "user", f"{line}\n" * 6000))
+    QApplication.processEvents()
+    assert time.perf_counter() - began < 2.0
+    assert view.document().blockCount() > 6000
