@@ -83,9 +83,22 @@ class BackendError(CauserieError):
 
 
 class OutOfMemoryError(BackendError, MemoryError):
-    """The device (or this computer) has less free memory than is needed."""
+    """The device (or this computer) has less free memory than is needed.
+
+    lacking: how many bytes, 0 where that is not known.
+    """
 
     default_advice = "Choose a smaller context size or a smaller model."
+
+    def __init__(self, title: str, advice: str = "", lacking: int = 0) -> None:
+        super().__init__(title, advice)
+        self.lacking = lacking
+
+
+class NoRoomBesideError(OutOfMemoryError):
+    """There is too little memory beside the loaded model; without that one there may be enough."""
+
+    default_advice = "Close the loaded model first, or choose a smaller model or context size."
 
 
 class DeviceLostError(BackendError):

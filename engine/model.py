@@ -141,7 +141,8 @@ def require_memory(memory: MemoryEstimate, context_size: int, free: int) -> None
     if memory.total > free:
         raise OutOfMemoryError(
             f"This model with a context of {context_size:,} tokens needs {readable_bytes(memory.total)} "
-            f"of memory; {readable_bytes(free)} are free."
+            f"of memory; {readable_bytes(free)} are free.",
+            lacking=memory.total - free,
         )
 
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.errors import BackendError, Cancelled, CauserieError, OutOfMemoryError
+from engine.errors import BackendError, Cancelled, CauserieError, NoRoomBesideError, OutOfMemoryError
 from engine.events import (
     Event,
     Failed,
@@ -208,12 +208,12 @@ class Worker:
             model = self._load_model(request.path, request.settings, on_progress)
             session = self._new_session(model)
         except (OutOfMemoryError, MemoryError) as error:
-            if self._model is None:
+            lacking = getattr(error, "lacking", 0)
+            if self._model is None or lacking > self._model.memory.total:
                 raise
             title = error.title if isinstance(error, OutOfMemoryError) else "This computer ran out of memory."
-            raise OutOfMemoryError(
-                f"The new model does not fit beside the loaded one. {title}",
-                "Close the loaded model first, or choose a smaller model or context size.",
+            raise NoRoomBesideError(
+                f"The new model does not fit beside the loaded one. {title}", lacking=lacking
             ) from error
         if self._is_cancelled(request_id):
             session.close()

@@ -15,7 +15,7 @@ from app.library.known_models import STARTER, known_model
 from app.ui.background import BackgroundTask
 from app.ui.engine_bridge import EngineBridge
 from app.ui.work_bar import WorkBar
-from engine.errors import CauserieError, OutOfMemoryError
+from engine.errors import CauserieError, NoRoomBesideError
 from engine.memory import readable_bytes
 from engine.requests import LoadSettings
 
@@ -143,7 +143,7 @@ class ModelController(QObject):
     def _on_failed(self, error: CauserieError) -> None:
         path = self._path
         self._end()
-        if isinstance(error, OutOfMemoryError) and self._bridge.info is not None:
+        if isinstance(error, NoRoomBesideError) and self._bridge.info is not None:
             self.no_room.emit(path, error)
         else:
             self.failed.emit(error)

@@ -13,6 +13,7 @@ from engine.errors import (
     ContextOverflowError,
     DeviceLostError,
     ModelFileError,
+    NoRoomBesideError,
     OutOfMemoryError,
 )
 from engine.events import (
@@ -142,8 +143,18 @@ def test_two_models_that_do_not_fit_say_so_before_anything_is_dropped(bench):
     bench.load("old")
     bench.failures["large"] = OutOfMemoryError("It needs 9 GB.")
     error = bench.load("large").error
-    assert isinstance(error, OutOfMemoryError)
+    assert isinstance(error, NoRoomBesideError)
     assert "beside" in error.title and "9 GB" in error.title and "Close" in error.advice
+    assert bench.reply() == "old"
+
+
+@pytest.mark.parametrize(("beyond", "kind"), [(0, NoRoomBesideError), (1, OutOfMemoryError)])
+def test_closing_the_old_model_is_advised_only_where_it_could_help(bench, beyond, kind):
+    bench.load("old")
+    lacking = bench.models[0].memory.total + beyond
+    bench.failures["large"] = OutOfMemoryError("It needs 9 TB.", lacking=lacking)
+    error = bench.load("large").error
+    assert type(error) is kind and ("Close" in error.advice) == (beyond == 0)
     assert bench.reply() == "old"
 
 

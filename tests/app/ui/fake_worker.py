@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from engine.errors import CauserieError, ModelFileError, OutOfMemoryError
+from engine.errors import CauserieError, ModelFileError, NoRoomBesideError, OutOfMemoryError
 from engine.events import (
     Event,
     Failed,
@@ -91,8 +91,11 @@ class FakeWorker:
         if "bad" in path.name:
             self.on_event(Failed(request_id, ModelFileError(f"{path.name} is no model.")))
             return
+        if "huge" in path.name:
+            self.on_event(Failed(request_id, OutOfMemoryError("It needs 9 TB.")))
+            return
         if "large" in path.name and self.loaded:
-            self.on_event(Failed(request_id, OutOfMemoryError("It does not fit beside the loaded one.")))
+            self.on_event(Failed(request_id, NoRoomBesideError("It does not fit beside the loaded one.")))
             return
         self.loaded += 1
         context_size = settings.context_size or 4096

@@ -212,6 +212,14 @@ def test_loading_shows_progress_and_can_be_cancelled(qtbot: QtBot, open_bench: O
     assert bench.errors == []
 
 
+def test_a_model_that_can_never_fit_is_an_error_and_the_old_one_stays(qtbot: QtBot, bench: Bench) -> None:
+    bench.window.load_model(Path("huge.gguf"))
+    qtbot.waitUntil(lambda: not bench.window.models.is_busy)
+    assert [error.title for error in bench.errors] == ["It needs 9 TB."]
+    assert bench.window.bridge.info is not None
+    assert bench.window.bridge.info.path == Path("model.gguf")
+
+
 @pytest.mark.parametrize("answer", [False, True])
 def test_a_model_that_does_not_fit_beside_the_old_one_may_replace_it(
     qtbot: QtBot, bench: Bench, monkeypatch: pytest.MonkeyPatch, answer: bool
