@@ -70,7 +70,7 @@ def pack_queries(q, first, n_rows, group, head, head_size, scale, packed, tile):
 def cap_scores(line, cap, bits, powers):
     for lane in range(line.shape[0]):
         line[lane] *= np.float32(2) / cap
-    exponentials(line, 0, 64, bits, powers)
+    exponentials(line, 64, bits, powers)
     for lane in range(line.shape[0]):
         line[lane] = cap - (np.float32(2) * cap) / (np.float32(1) + line[lane])
 
@@ -92,7 +92,7 @@ def softmax_step(line, low, high, gathered, column, peaks, sums, row, bits, powe
         peaks[row] = peak
     for lane in range(line.shape[0]):
         line[lane] -= peak
-    exponentials(line, 0, 64, bits, powers)
+    exponentials(line, 64, bits, powers)
     for lane in range(low):
         line[lane] = np.float32(0)
     for lane in range(high, 64):

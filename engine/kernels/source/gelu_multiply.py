@@ -8,13 +8,17 @@ import numpy as np
 from .exponential import exponentials
 
 
-def chunk(gate, up, out, first, length, values, bits, powers):
+def chunk(gate, up, out, length, values, bits, powers):
+    minus_two_u = np.float32(-1.5957691216057308)
+    cubic = np.float32(0.044715)
+    one = np.float32(1)
+    #omp simd
     for i in range(length):
-        x = gate[first + i]
-        values[i] = np.float32(-1.5957691216057308) * (x + np.float32(0.044715) * x * x * x)
-    exponentials(values, 0, length, bits, powers)
+        values[i] = minus_two_u * (gate[i] + cubic * gate[i] * gate[i] * gate[i])
+    exponentials(values, length, bits, powers)
+    #omp simd
     for i in range(length):
-        out[first + i] = gate[first + i] / (np.float32(1) + values[i]) * up[first + i]
+        out[i] = gate[i] / (one + values[i]) * up[i]
 
 
 # pythran export gelu_multiply(float32[:] order(C), float32[:] order(C), float32[:] order(C), int)
@@ -28,4 +32,5 @@ def gelu_multiply(gate, up, out, threads):
         powers = bits.view(np.float32)
         n_chunks = (size + 63) // 64
         for index in range(part * n_chunks // threads, (part + 1) * n_chunks // threads):
-            chunk(gate, up, out, index * 64, min(64, size - index * 64), values, bits, powers)
+            first = index * 64
+            chunk(gate[first:], up[first:], out[first:], min(64, size - first), values, bits, powers)

@@ -5,12 +5,17 @@ import numpy as np
 from .exponential import exponentials
 
 
-def chunk(x, out, first, length, cap, values, bits, powers):
+def chunk(x, out, length, cap, values, bits, powers):
+    one = np.float32(1)
+    twice = np.float32(2) * cap
+    inverse = np.float32(2) / cap
+    #omp simd
     for i in range(length):
-        values[i] = x[first + i] * (np.float32(2) / cap)
-    exponentials(values, 0, length, bits, powers)
+        values[i] = x[i] * inverse
+    exponentials(values, length, bits, powers)
+    #omp simd
     for i in range(length):
-        out[first + i] = cap - (np.float32(2) * cap) / (np.float32(1) + values[i])
+        out[i] = cap - twice / (one + values[i])
 
 
 # pythran export soft_cap(float32[:] order(C), float32[:] order(C), float32, int)
@@ -24,4 +29,5 @@ def soft_cap(x, out, cap, threads):
         powers = bits.view(np.float32)
         n_chunks = (size + 63) // 64
         for index in range(part * n_chunks // threads, (part + 1) * n_chunks // threads):
-            chunk(x, out, index * 64, min(64, size - index * 64), cap, values, bits, powers)
+            first = index * 64
+            chunk(x[first:], out[first:], min(64, size - first), cap, values, bits, powers)
