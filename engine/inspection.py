@@ -46,7 +46,9 @@ class ModelOutline:
     def tensors_without_data(self) -> dict[str, Tensor]:
         """Names, types and shapes only, which is all that planning needs once the file is closed."""
         nothing = np.empty(0, np.uint8)
-        return {name: replace(tensor, data=nothing, offset=0) for name, tensor in self.tensors.items()}
+        return {
+            name: replace(tensor, data=nothing, offset=0, read=None) for name, tensor in self.tensors.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,7 @@ def load_model(
             _require_support(backend, model)
             memory = backend.estimate_memory(model.weights, model.cache_spec, model.plan)
             require_memory(memory, model.context_size, free_memory())
-            weights = backend.load_weights(model.weights, _releasing(file, on_progress))
+            weights = backend.load_weights(model.weights, on_progress)
             shapes = model.tensors_without_data()
     except BaseException:
         backend.close()
@@ -111,21 +111,18 @@ def load_model(
         prompt_chunk=settings.prompt_chunk,
         cache_spec=model.cache_spec,
         memory=memory,
-        notices=(*tokenizer.warnings, *template_notices),
+        notices=(*tokenizer.warnings, *template_notices, *_context_notice(model)),
         backend=backend,
         weights=weights,
         tensors=shapes,
     )
 
 
-def _releasing(file: GGUFFile, on_progress: Progress) -> Progress:
-    """Gives the pages of the file back as its tensors are taken, so that the model is not held twice."""
-
-    def progress(share: float) -> None:
-        file.release_pages()
-        on_progress(share)
-
-    return progress
+def _context_notice(model: ModelOutline) -> tuple[str, ...]:
+    trained = model.description.context_length
+    if model.context_size <= trained:
+        return ()
+    return (f"This model was trained for {trained:,} tokens; what it writes beyond them may make no sense.",)
 
 
 def _template_of(tokenizer: Tokenizer) -> tuple[ChatTemplate | None, tuple[str, ...]]:

@@ -3,10 +3,14 @@
 Shapes are in NumPy order (slowest axis first), the reverse of the file's.  ``strides`` are bytes from one
 element to the next along each axis, and for a quantised type bytes from one *block* to the next along the
 last axis.  Views never copy: they share ``data``.
+
+Touching a map of a file that somebody cuts short meanwhile ends the process (SIGBUS).  Whoever reads all of
+a tensor, as loading does, takes it `in_memory` first: a short read is an error like any other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +21,10 @@ from engine.gguf.tensor_types import QuantType
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tensor:
-    """name; quant type; shape and byte strides; data: uint8[bytes], read-only; offset of element 0."""
+    """name; quant type; shape and byte strides; data: uint8[bytes], read-only; offset of element 0.
+
+    read: fills uint8[bytes] with data from the file, without the map; None where data lies in memory.
+    """
 
     name: str
     type: QuantType
@@ -25,6 +32,18 @@ class Tensor:
     strides: tuple[int, ...]
     data: NDArray[np.uint8]
     offset: int = 0
+    read: Callable[[NDArray[np.uint8]], None] | None = None
+
+    def in_memory(self, buffer: NDArray[np.uint8] | None = None) -> Tensor:
+        """The same tensor, its bytes in memory, not in a map: at the start of buffer where one is given.
+
+        Raises `ModelFileError` for a short read.
+        """
+        if self.read is None:
+            return self
+        data = np.empty(self.data.size, np.uint8) if buffer is None else buffer[: self.data.size]
+        self.read(data)
+        return replace(self, data=data, read=None)
 
     @classmethod
     def contiguous(

@@ -159,8 +159,9 @@ class Backend(ABC):
 
     @abstractmethod
     def load_weights(self, weights: Mapping[str, Tensor], progress: Progress) -> LoadedWeights:
-        """Takes the tensors to the device once; the map may be closed afterwards unless the backend
-        says otherwise.  Raises `OutOfMemoryError`, `UnsupportedByBackendError`, `Cancelled`."""
+        """Takes the tensors to the device once, each by `Tensor.in_memory`; then the file may be closed.
+
+        Raises `OutOfMemoryError`, `UnsupportedByBackendError`, `Cancelled`."""
 
     @abstractmethod
     def close(self) -> None:

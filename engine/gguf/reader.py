@@ -3,7 +3,7 @@
 The file is hostile until checked: every count, length and offset is compared with the size of the file, in
 Python integers, before it is used, so that a damaged file costs neither time nor memory.  Tensor data is
 never read here; tensors are views of the map.  If another process cuts the file short while it is open,
-reading the missing part ends the process (SIGBUS), as with every mapped file.
+touching the missing part of the map ends the process (SIGBUS); `Tensor.in_memory` reads instead, and raises.
 
 Layout, from the public GGUF specification (version 2 and 3, little-endian):
     "GGUF", uint32 version, uint64 number of tensors, uint64 number of keys,
@@ -14,14 +14,19 @@ Layout, from the public GGUF specification (version 2 and 3, little-endian):
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import mmap
 import os
 import stat
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.errors import ModelFileError, UnsupportedModelError
 from engine.gguf.cursor import Cursor
@@ -63,7 +68,7 @@ class GGUFFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.tensors: dict[str, Tensor] = {}
-        self._map = _map_file(path)
+        self._file, self._map = _open_and_map(path)
         self.size = len(self._map)
         try:
             self._parse()
@@ -80,16 +85,24 @@ class GGUFFile:
         self.close()
 
     def close(self) -> None:
-        """Lets go of the map.  Tensors taken before stay readable: the map lives as long as they do."""
+        """Lets go of file and map.  The data of tensors taken before stays readable: their map lives on."""
         self.tensors = {}
+        self._file.close()
         with contextlib.suppress(BufferError):
             self._map.close()
 
-    def release_pages(self) -> None:
-        """Tells the system that what was read so far is not needed again, so that it does not count as this
-        process's memory.  Reading it again still works."""
-        if hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED)
+    def _read(self, start: int, data: NDArray[np.uint8]) -> None:
+        """Fills uint8[bytes] with the file's bytes from start on, without the map.  Raises ModelFileError."""
+        rest = data.data
+        try:
+            self._file.seek(start)
+            while rest.nbytes:
+                count = self._file.readinto(rest)
+                if not count:
+                    raise ModelFileError(f"{self.path.name} has become shorter while it was being read.")
+                rest = rest[count:]
+        except (OSError, ValueError) as error:
+            raise ModelFileError(f"{self.path.name} can no longer be read: {error}.") from error
 
     def _parse(self) -> None:
         name = self.path.name
@@ -105,11 +118,11 @@ class GGUFFile:
         self.metadata = _read_metadata(cursor, n_keys)
         self.alignment = _alignment(self.metadata)
         _refuse_parts(self.metadata)
-        self.tensors = _read_tensors(cursor, n_tensors, self.alignment)
+        self.tensors = _read_tensors(cursor, n_tensors, self.alignment, self._read)
 
 
-def _map_file(path: Path) -> mmap.mmap:
-    """Maps a regular file of at least one byte, read-only."""
+def _open_and_map(path: Path) -> tuple[io.FileIO, mmap.mmap]:
+    """Opens and maps a regular file of at least one byte, read-only."""
     try:
         if path.is_dir():
             raise ModelFileError(
@@ -117,15 +130,17 @@ def _map_file(path: Path) -> mmap.mmap:
             )
         # Non-blocking: opening a pipe would otherwise wait for a writer.
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        descriptor = os.open(path, flags)
+        file = io.FileIO(os.open(path, flags))
         try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
                 raise ModelFileError(f"{path.name} is a pipe or a device, not a model file.")
-            if os.fstat(descriptor).st_size == 0:
+            if status.st_size == 0:
                 check_magic(b"", path.name)
-            return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
-        finally:
-            os.close(descriptor)
+            return file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except BaseException:
+            file.close()
+            raise
     except FileNotFoundError as error:
         raise ModelFileError(f"There is no file {path}.", "Check its name and folder.") from error
     except PermissionError as error:
@@ -213,7 +228,9 @@ def _refuse_parts(metadata: Metadata) -> None:
         )
 
 
-def _read_tensors(cursor: Cursor, n_tensors: int, alignment: int) -> dict[str, Tensor]:
+def _read_tensors(
+    cursor: Cursor, n_tensors: int, alignment: int, read: Callable[[int, NDArray[np.uint8]], None]
+) -> dict[str, Tensor]:
     entries = [_read_tensor_entry(cursor, index) for index in range(n_tensors)]
     data_start = -(-cursor.position // alignment) * alignment
     everything = np.frombuffer(cursor.data, np.uint8)
@@ -238,7 +255,8 @@ def _read_tensors(cursor: Cursor, n_tensors: int, alignment: int) -> dict[str, T
                 f"{start + n_bytes}, file has {cursor.size}."
             )
         spans.append((start, start + n_bytes, name))
-        tensors[name] = Tensor.contiguous(name, type, shape, everything[start : start + n_bytes])
+        tensor = Tensor.contiguous(name, type, shape, everything[start : start + n_bytes])
+        tensors[name] = replace(tensor, read=partial(read, start))
     spans.sort()
     for (_, end, name), (start, _, next_name) in itertools.pairwise(spans):
         if start < end:

@@ -73,6 +73,7 @@ class Rig:
             context.close()
         self.loaded.close()
         self.backend.close()
+        self.file.close()
 
 
 def batch_of(ids, position=0, sequence=0, outputs=(0,)):

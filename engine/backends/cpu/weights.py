@@ -47,12 +47,14 @@ def pack_weights(tensors: Mapping[str, Tensor], threads: int, progress: Progress
     total = sum(tensor.nbytes for tensor in tensors.values()) or 1
     done = 0
     progress(0.0)
+    # One buffer for all matrices: one for each would leave holes between the packed ones.
+    buffer = np.empty(max((t.nbytes for t in tensors.values() if len(t.shape) > 1), default=0), np.uint8)
     for name, tensor in tensors.items():
         try:
             if len(tensor.shape) == 1:
-                packed.vectors[name] = dequantise(tensor)
+                packed.vectors[name] = dequantise(tensor.in_memory())
             else:
-                packed.matrices[name] = pack_weight(tensor, threads)
+                packed.matrices[name] = pack_weight(tensor.in_memory(buffer), threads)
         except MemoryError as error:
             raise OutOfMemoryError(f"There is no memory left for the tensor {name}.") from error
         done += tensor.nbytes

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from engine.errors import ModelFileError
 from engine.gguf.metadata import ValueType
 from engine.gguf.reader import GGUFFile
 from engine.gguf.tensor_types import SUPPORTED_TYPES
@@ -30,6 +32,20 @@ METADATA = {
     "some.bools": [True, False],
     "some.bytes": np.arange(5, dtype=np.uint8),
 }
+
+
+def test_a_file_cut_short_while_open_is_an_error_and_no_death(tmp_path):
+    """Touching the map there would end the process; loading reads instead."""
+    path = tmp_path / "tiny.gguf"
+    write_tiny_model(path)
+    with GGUFFile.open(path) as file:
+        first, *_, last = file.tensors.values()
+        before = bytes(first.data)
+        os.truncate(path, path.stat().st_size - last.nbytes)
+        assert bytes(first.in_memory().data) == before
+        with pytest.raises(ModelFileError, match="shorter"):
+            last.in_memory()
+        assert first.in_memory().in_memory().read is None
 
 
 def test_everything_comes_back(tmp_path: Path) -> None:
