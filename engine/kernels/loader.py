@@ -13,10 +13,11 @@ from engine.kernels.cpu_level import choose_level
 
 Kernel = Callable[..., Any]
 
-# Between two operations libgomp's threads would spin for milliseconds: on a busy machine they take the cores
-# from the thread they wait for (a tenth of the speed was measured), and at rest the battery.  It reads this
-# when it is loaded.
+# Between two operations libgomp's threads spin for milliseconds: on a busy machine they take the cores from
+# the thread they wait for (a tenth of the speed was measured), and at rest the battery.  Without any spinning
+# an idle machine writes half as fast: waking takes longer than an operation.  Read when libgomp is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
 
 @cache

@@ -76,4 +76,5 @@ def test_the_window_opens_on_a_display_and_shows_a_reply(tmp_path: Path, causeri
         assert expected in colours
     keep = os.environ.get("CAUSERIE_KEEP_SCREENSHOTS")
     if keep:
+        Path(keep).mkdir(parents=True, exist_ok=True)
         shutil.copy(picture, Path(keep) / "window.png")
