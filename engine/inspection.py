@@ -1,18 +1,14 @@
-"""What a model file is and needs, without loading it: for `info`, the model picker and `load_model`."""
+"""A model file checked and planned, but not loaded: for `load_model`, `info` and the model picker."""
 
 from __future__ import annotations
 
-import os
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
-from engine.backends.interface import CacheSpec, MemoryEstimate
-from engine.backends.registry import backend_class
+from engine.backends.interface import CacheSpec
 from engine.errors import ModelFileError
 from engine.gguf.reader import GGUFFile
 from engine.graph.operations import BatchShape
@@ -51,24 +47,6 @@ class ModelOutline:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class ModelInspection:
-    """Facts about a file for people. types: how many weights (numbers) are of each tensor type."""
-
-    path: Path
-    file_bytes: int
-    description: ModelDescription
-    n_parameters: int
-    types: Mapping[str, int]
-    main_type: str
-    context_size: int
-    tokenizer_kind: str
-    tokenizer_rules: str
-    has_template: bool
-    memory: MemoryEstimate
-    plan: Plan
-
-
 def outline(file: GGUFFile, settings: LoadSettings) -> ModelOutline:
     """Checks everything that can be checked before loading.
 
@@ -89,42 +67,3 @@ def outline(file: GGUFFile, settings: LoadSettings) -> ModelOutline:
     spec = cache_spec(description, context_size, max_batch)
     plan = plan_layers(description, file.tensors, BatchShape(max_batch, 1))
     return ModelOutline(description, context_size, spec, plan, file.tensors)
-
-
-def inspect_model(path: str | os.PathLike[str], settings: LoadSettings | None = None) -> ModelInspection:
-    """Reads the header of a file and estimates the memory it needs; loads nothing.
-
-    Raises what `outline` raises, and `ModelFileError` for a file that is no GGUF.
-    """
-    settings = settings or LoadSettings()
-    with GGUFFile.open(path) as file:
-        model = outline(file, settings)
-        backend = backend_class(settings.backend)(settings.threads)
-        memory = backend.estimate_memory(model.weights, model.cache_spec, model.plan)
-        backend.close()
-        types: Counter[str] = Counter()
-        for tensor in file.tensors.values():
-            types[tensor.type.name] += tensor.n_elements
-        return ModelInspection(
-            path=Path(path),
-            file_bytes=file.size,
-            description=model.description,
-            n_parameters=sum(types.values()),
-            types=dict(types.most_common()),
-            main_type=_main_type(file),
-            context_size=model.context_size,
-            tokenizer_kind=file.metadata.get_string("tokenizer.ggml.model", "none"),
-            tokenizer_rules=file.metadata.get_string("tokenizer.ggml.pre", "none"),
-            has_template="tokenizer.chat_template" in file.metadata,
-            memory=memory,
-            plan=model.plan,
-        )
-
-
-def _main_type(file: GGUFFile) -> str:
-    """The type of most weights of the layers; embeddings of small models would outvote them."""
-    types: Counter[str] = Counter()
-    for name, tensor in file.tensors.items():
-        if name.startswith("blk."):
-            types[tensor.type.name] += tensor.n_elements
-    return types.most_common(1)[0][0] if types else "none"

@@ -15,7 +15,7 @@ from pathlib import Path
 from engine.backends.interface import Backend, CacheSpec, Context, LoadedWeights, MemoryEstimate, Progress
 from engine.backends.registry import open_backend
 from engine.chat_template import ChatTemplate
-from engine.errors import OutOfMemoryError, TemplateError, UnsupportedByBackendError
+from engine.errors import OutOfMemoryError, TemplateError
 from engine.gguf.reader import GGUFFile
 from engine.graph.operations import BatchShape
 from engine.graph.plan import Plan
@@ -94,7 +94,8 @@ def load_model(
             model = outline(file, settings)
             tokenizer = load_tokenizer(file.metadata)
             template, template_notices = _template_of(tokenizer)
-            _require_support(backend, model)
+            backend.require_types(model.weights)
+            backend.require_operations(model.plan)
             memory = backend.estimate_memory(model.weights, model.cache_spec, model.plan)
             require_memory(memory, model.context_size, free_memory())
             weights = backend.load_weights(model.weights, on_progress)
@@ -140,20 +141,4 @@ def require_memory(memory: MemoryEstimate, context_size: int, free: int) -> None
             f"This model with a context of {context_size:,} tokens needs {readable_bytes(memory.total)} "
             f"of memory; {readable_bytes(free)} are free.",
             lacking=memory.total - free,
-        )
-
-
-def _require_support(backend: Backend, model: ModelOutline) -> None:
-    able = backend.capabilities()
-    for name, tensor in model.weights.items():
-        if tensor.type.name not in able.quant_types:
-            raise UnsupportedByBackendError(
-                f"The tensor {name} is of the type {tensor.type.name}, which the backend "
-                f"{backend.name!r} cannot compute with.",
-                f"Choose a file of one of these types: {', '.join(sorted(able.quant_types))}.",
-            )
-    missing = model.plan.operations - able.operations
-    if missing:
-        raise UnsupportedByBackendError(
-            f"The backend {backend.name!r} lacks the operation {', '.join(sorted(missing))}."
         )

@@ -74,12 +74,8 @@ def fitting_prompt(model: LoadedModel, messages: Sequence[Message], max_tokens: 
 def _prompt_ids(model: LoadedModel, messages: Sequence[Message]) -> tuple[int, ...]:
     if model.template is None:
         raise TemplateError("This model has no chat template.")
-    tokenizer = model.tokenizer
     # A whole text would also get the EOS that some files ask for; a reply has to follow this one.
-    ids = tokenizer.encode_segments(model.template.render(messages))
-    if tokenizer.add_bos and tokenizer.bos_id is not None and ids[:1] != [tokenizer.bos_id]:
-        ids.insert(0, tokenizer.bos_id)
-    return tuple(ids)
+    return tuple(model.tokenizer.with_bos(model.tokenizer.encode_segments(model.template.render(messages))))
 
 
 def _checked(prompt: Prompt, context_size: int) -> Prompt:

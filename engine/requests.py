@@ -22,6 +22,10 @@ def _require(condition: bool, title: str) -> None:
         raise SettingsError(title)
 
 
+def _require_max_tokens(count: int | None) -> None:
+    _require(count is None or count >= 0, f"max_tokens must not be negative, it is {count}.")
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message of a conversation. role: system, user or assistant (others as the template allows)."""
@@ -116,10 +120,7 @@ class ChatRequest:
     stop: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _require(
-            self.max_tokens is None or self.max_tokens >= 0,
-            f"max_tokens must not be negative, it is {self.max_tokens}.",
-        )
+        _require_max_tokens(self.max_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +133,7 @@ class CompletionRequest:
     stop: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _require(
-            self.max_tokens is None or self.max_tokens >= 0,
-            f"max_tokens must not be negative, it is {self.max_tokens}.",
-        )
+        _require_max_tokens(self.max_tokens)
 
 
 # What generation yields, in this order: ContextTrimmed?, PromptProgress+, TextPiece*, Finished.

@@ -44,7 +44,4 @@ def prompt_ids(tokenizer: Tokenizer, text: str) -> list[int]:
 
     An EOS is never added, even where the file asks for it: the text is to be continued.
     """
-    ids = tokenizer.encode(text, parse_special=True)
-    if tokenizer.add_bos and tokenizer.bos_id is not None and ids[:1] != [tokenizer.bos_id]:
-        ids.insert(0, tokenizer.bos_id)
-    return ids
+    return tokenizer.with_bos(tokenizer.encode(text, parse_special=True))

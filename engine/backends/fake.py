@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.backends.batches import check_tokens, lengths_after
 from engine.backends.interface import (
     Backend,
     Batch,
@@ -28,7 +29,7 @@ from engine.backends.interface import (
     Probe,
     Progress,
 )
-from engine.errors import DeviceLostError, OutOfMemoryError, UnsupportedByBackendError
+from engine.errors import DeviceLostError, OutOfMemoryError
 from engine.gguf.tensor_types import SUPPORTED_TYPES
 from engine.graph.operations import OPERATIONS
 from engine.graph.plan import Plan
@@ -139,27 +140,8 @@ class FakeContext(Context):
     def _check(self, plan: Plan, batch: Batch) -> None:
         if self._closed:
             raise ValueError("the context is closed")
-        n = len(batch.tokens)
-        if n != plan.n_tokens or len(batch.positions) != n or len(batch.sequences) != n:
-            raise ValueError(f"the plan is for {plan.n_tokens} tokens, the batch has {n}")
-        if len(batch.outputs) != plan.n_outputs:
-            raise ValueError(f"the plan has {plan.n_outputs} outputs, the batch {len(batch.outputs)}")
-        if n > self._spec.max_batch:
-            raise ValueError(f"a batch of {n} tokens is larger than {self._spec.max_batch}")
-        outputs = batch.outputs.tolist()
-        if outputs != sorted(set(outputs)) or not all(0 <= index < n for index in outputs):
-            raise ValueError("outputs must be ascending indices into the batch")
-        lengths = [len(history) for history in self._history]
-        for token, position, sequence in self._triples(batch):
-            if not 0 <= sequence < self._spec.n_sequences:
-                raise ValueError(f"there is no sequence {sequence}")
-            if position != lengths[sequence]:
-                raise ValueError(f"position {position} does not follow the {lengths[sequence]} cached tokens")
-            if position >= self._spec.context_size:
-                raise ValueError(f"position {position} lies outside the context")
-            if not 0 <= token < plan.n_vocabulary:
-                raise ValueError(f"token {token} lies outside the vocabulary")
-            lengths[sequence] += 1
+        lengths_after(plan, batch, self._spec, [len(history) for history in self._history])
+        check_tokens(plan, batch, plan.n_vocabulary)
 
     def _logits(self, n_vocabulary: int, sequence: int, position: int) -> NDArray[np.float32]:
         invalid_after = self._behaviour.invalid_after
@@ -242,11 +224,7 @@ class FakeBackend(Backend):
         return MemoryEstimate(_weight_bytes(weights), _cache_bytes(spec), arena=0)
 
     def load_weights(self, weights: Mapping[str, Tensor], progress: Progress) -> LoadedWeights:
-        for tensor in weights.values():
-            if tensor.type.name not in SUPPORTED_TYPES:
-                raise UnsupportedByBackendError(
-                    f"The fake backend cannot compute with {tensor.type.name} ({tensor.name})."
-                )
+        self.require_types(weights)
         nbytes = _weight_bytes(weights)
         _check_memory(self.behaviour, nbytes)
         if self.behaviour.lost:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.errors import UnsupportedByBackendError
 from engine.graph.plan import Plan
 from engine.tensor import Tensor
 
@@ -152,6 +153,25 @@ class Backend(ABC):
 
     @abstractmethod
     def capabilities(self) -> Capabilities: ...
+
+    def require_types(self, weights: Mapping[str, Tensor]) -> None:
+        """Raises `UnsupportedByBackendError` naming the first tensor of a type that this backend lacks."""
+        able = self.capabilities().quant_types
+        for name, tensor in weights.items():
+            if tensor.type.name not in able:
+                raise UnsupportedByBackendError(
+                    f"The tensor {name} is of the type {tensor.type.name}, which the backend "
+                    f"{self.name!r} cannot compute with.",
+                    f"Choose a file of one of these types: {', '.join(sorted(able))}.",
+                )
+
+    def require_operations(self, plan: Plan) -> None:
+        """Raises `UnsupportedByBackendError` naming the operations of the plan that this backend lacks."""
+        missing = plan.operations - self.capabilities().operations
+        if missing:
+            raise UnsupportedByBackendError(
+                f"The backend {self.name!r} lacks the operation {', '.join(sorted(missing))}."
+            )
 
     @abstractmethod
     def estimate_memory(self, weights: Mapping[str, Tensor], spec: CacheSpec, plan: Plan) -> MemoryEstimate:

@@ -14,9 +14,6 @@ from engine.tokenizers.pretokenize import PreTokenizer
 from engine.tokenizers.tokenizer import Tokenizer
 from engine.tokenizers.vocabulary import TokenKind, Vocabulary
 
-_CACHED_WORDS = 50_000
-_LONGEST_CACHED_WORD = 64
-
 
 def _visible_bytes() -> list[str]:
     """The character that stands for each byte: itself where it prints, else one from U+0100 on."""
@@ -58,23 +55,12 @@ class BytePairTokenizer(Tokenizer):
         self._ranks = {merge: rank for rank, merge in enumerate(merges)}
         spellable = (TokenKind.NORMAL, TokenKind.UNUSED, TokenKind.BYTE)
         self._ids = {vocabulary.texts[token]: token for token in vocabulary.ids_of_kind(*spellable)}
-        self._cache: dict[str, list[int]] = {}
 
     def _priority(self, left: str, right: str) -> int | None:
         return self._ranks.get(f"{left} {right}")
 
     def _encode_plain(self, text: str) -> list[int]:
-        ids: list[int] = []
-        for word in self._rule.split(text):
-            known = self._cache.get(word)
-            if known is None:
-                known = self._encode_word(word)
-                if len(word) <= _LONGEST_CACHED_WORD:
-                    if len(self._cache) >= _CACHED_WORDS:
-                        self._cache.clear()
-                    self._cache[word] = known
-            ids += known
-        return ids
+        return self._encode_words(self._rule.split(text))
 
     def _encode_word(self, word: str) -> list[int]:
         visible = word.encode().decode("latin-1").translate(_TO_VISIBLE)

@@ -19,8 +19,6 @@ from engine.tokenizers.vocabulary import TokenKind, Vocabulary
 
 _SPACE = "\u2581"
 _BYTE_TEXT = re.compile(r"<0x([0-9A-Fa-f]{2})>")
-_CACHED_WORDS = 50_000
-_LONGEST_CACHED_WORD = 64
 
 
 class SentencePieceTokenizer(Tokenizer):
@@ -54,7 +52,6 @@ class SentencePieceTokenizer(Tokenizer):
         self._ids = {vocabulary.texts[token]: token for token in normal}
         self._costs: dict[str, float] = {text: costs[token] for text, token in self._ids.items()}
         self._word_start = self._find_word_start()
-        self._cache: dict[str, list[int]] = {}
 
     @property
     def strips_leading_space(self) -> bool:
@@ -83,17 +80,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     def _encode_plain(self, text: str) -> list[int]:
         prefix = _SPACE if self._add_space_prefix else ""
-        ids: list[int] = []
-        for word in self._word_start.split(prefix + text.replace(" ", _SPACE)):
-            known = self._cache.get(word)
-            if known is None:
-                known = self._encode_word(word)
-                if len(word) <= _LONGEST_CACHED_WORD:
-                    if len(self._cache) >= _CACHED_WORDS:
-                        self._cache.clear()
-                    self._cache[word] = known
-            ids += known
-        return ids
+        return self._encode_words(self._word_start.split(prefix + text.replace(" ", _SPACE)))
 
     def _encode_word(self, word: str) -> list[int]:
         ids: list[int] = []

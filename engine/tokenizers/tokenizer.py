@@ -12,6 +12,8 @@ from engine.tokenizers.special_tokens import SpecialTokenMatcher
 from engine.tokenizers.vocabulary import TokenKind, Vocabulary
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_CACHED_WORDS = 50_000
+_LONGEST_CACHED_WORD = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class Tokenizer(ABC):
         self._user_defined = SpecialTokenMatcher(user_defined)
         self._all_special = SpecialTokenMatcher(user_defined | control)
         self._pieces: list[bytes | None] = [None] * vocabulary.n_tokens
+        self._ids_of_words: dict[str, list[int]] = {}
 
     @property
     def n_tokens(self) -> int:
@@ -82,10 +85,16 @@ class Tokenizer(ABC):
                 barred.append((position, position + len(text)))
             position += len(text)
         ids = self._encode_with_special("".join(texts), barred)
-        if add_special and self.add_bos and self.bos_id is not None and ids[:1] != [self.bos_id]:
-            ids.insert(0, self.bos_id)
+        if add_special:
+            ids = self.with_bos(ids)
         if add_special and self.add_eos and self.eos_id is not None:
             ids.append(self.eos_id)
+        return ids
+
+    def with_bos(self, ids: list[int]) -> list[int]:
+        """ids with one BOS in front where the file says so: a prompt that a reply is to follow."""
+        if self.add_bos and self.bos_id is not None and ids[:1] != [self.bos_id]:
+            return [self.bos_id, *ids]
         return ids
 
     def _encode_with_special(self, text: str, barred: list[tuple[int, int]]) -> list[int]:
@@ -105,6 +114,24 @@ class Tokenizer(ABC):
     @abstractmethod
     def _encode_plain(self, text: str) -> list[int]:
         """The ids of a non-empty text without special tokens."""
+
+    def _encode_words(self, words: Iterable[str]) -> list[int]:
+        """The ids of words that are encoded each by itself; most of them come again."""
+        ids: list[int] = []
+        for word in words:
+            known = self._ids_of_words.get(word)
+            if known is None:
+                known = self._encode_word(word)
+                if len(word) <= _LONGEST_CACHED_WORD:
+                    if len(self._ids_of_words) >= _CACHED_WORDS:
+                        self._ids_of_words.clear()
+                    self._ids_of_words[word] = known
+            ids += known
+        return ids
+
+    @abstractmethod
+    def _encode_word(self, word: str) -> list[int]:
+        """The ids of one word of a text without special tokens."""
 
     # Ids to text
 

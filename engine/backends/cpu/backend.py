@@ -19,7 +19,7 @@ from engine.backends.interface import (
     Probe,
     Progress,
 )
-from engine.errors import CauserieError, OutOfMemoryError, UnsupportedByBackendError
+from engine.errors import CauserieError, OutOfMemoryError
 from engine.gguf.tensor_types import SUPPORTED_TYPES
 from engine.graph.operations import OPERATIONS
 from engine.graph.plan import Plan
@@ -70,12 +70,7 @@ class CpuBackend(Backend):
         )
 
     def load_weights(self, weights: Mapping[str, Tensor], progress: Progress) -> LoadedWeights:
-        for name, tensor in weights.items():
-            if tensor.type.name not in SUPPORTED_TYPES:
-                raise UnsupportedByBackendError(
-                    f"The tensor {name} is of the type {tensor.type.name}, "
-                    "which the cpu backend cannot compute with."
-                )
+        self.require_types(weights)
         return CpuWeights(pack_weights(weights, self.threads or 1, progress), self.threads or 1)
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.backends.batches import check_tokens, lengths_after
 from engine.backends.cpu.kv_cache import KVCache
 from engine.backends.cpu.lowering import lower
 from engine.backends.cpu.program import Program
@@ -45,7 +46,8 @@ class CpuContext(Context):
     def run(self, plan: Plan, batch: Batch) -> NDArray[np.float32]:
         if self._closed:
             raise ValueError("this context was closed")
-        lengths = self._lengths_after(plan, batch)
+        lengths = lengths_after(plan, batch, self.spec, self.cache.lengths)
+        self._check_tokens(plan, batch)
         program = self._programs.get(plan)
         if program is None:
             program = Program(plan, self._arena_of(plan.arena_bytes), partial(lower, self))
@@ -58,37 +60,10 @@ class CpuContext(Context):
             self.cache.advance(sequence, length)
         return program.result
 
-    def _lengths_after(self, plan: Plan, batch: Batch) -> dict[int, int]:
-        """Length of each sequence of the batch once it has run.  Raises ValueError where it does not fit."""
-        n = plan.n_tokens
-        if n > self.spec.max_batch:
-            raise ValueError(f"{n} tokens at once; this context was made for {self.spec.max_batch}")
-        if len(batch.positions) != n or len(batch.sequences) != n or len(batch.outputs) != plan.n_outputs:
-            raise ValueError(f"the batch does not fit a plan of {n} tokens and {plan.n_outputs} outputs")
-        outputs = batch.outputs.tolist()
-        if outputs != sorted(set(outputs)) or (outputs and (outputs[0] < 0 or outputs[-1] >= n)):
-            raise ValueError(f"outputs {outputs} are no ascending indices of {n} tokens")
-        self._check_tokens(plan, batch)
-        lengths: dict[int, int] = {}
-        for sequence, position in zip(batch.sequences.tolist(), batch.positions.tolist(), strict=True):
-            if not 0 <= sequence < self.spec.n_sequences:
-                raise ValueError(f"sequence {sequence}; this context has {self.spec.n_sequences}")
-            expected = lengths.get(sequence, self.cache.lengths[sequence])
-            if position != expected:
-                raise ValueError(f"position {position} of sequence {sequence}; the next one is {expected}")
-            if position >= self.spec.context_size:
-                raise ValueError(f"position {position} lies outside the context of {self.spec.context_size}")
-            lengths[sequence] = position + 1
-        return lengths
-
     def _check_tokens(self, plan: Plan, batch: Batch) -> None:
         embed = next((step.node for step in plan.steps if step.node.operation == "embed"), None)
-        if embed is None:
-            return
-        rows = self.weights.matrices[embed.weights[0]].rows
-        tokens = batch.tokens
-        if len(tokens) != plan.n_tokens or int(tokens.min()) < 0 or int(tokens.max()) >= rows:
-            raise ValueError(f"the batch does not hold {plan.n_tokens} tokens of a vocabulary of {rows}")
+        if embed is not None:
+            check_tokens(plan, batch, self.weights.matrices[embed.weights[0]].rows)
 
     def _arena_of(self, nbytes: int) -> NDArray[np.uint8]:
         """At least nbytes, 64-byte aligned.  Plans share it: only one runs at a time."""
