@@ -1,0 +1,1 @@
+"""How fast this machine reads memory, and how fast a model reads and writes on it."""

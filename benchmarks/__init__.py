@@ -1,0 +1,1 @@
+"""Causerie beside llama.cpp, measured in alternation: `python -m benchmarks.compare`."""
