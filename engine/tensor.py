@@ -5,7 +5,8 @@ element to the next along each axis, and for a quantised type bytes from one *bl
 last axis.  Views never copy: they share ``data``.
 
 Touching a map of a file that somebody cuts short meanwhile ends the process (SIGBUS).  Whoever reads all of
-a tensor, as loading does, takes it `in_memory` first: a short read is an error like any other.
+a tensor, as loading does, takes it `in_memory` or copies it by `read_rows`: a short read is an error like any
+other.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from engine.gguf.tensor_types import QuantType
 class Tensor:
     """name; quant type; shape and byte strides; data: uint8[bytes], read-only; offset of element 0.
 
-    read: fills uint8[bytes] with data from the file, without the map; None where data lies in memory.
+    read: fills uint8[bytes] with data from a given byte of it on, from the file, without the map; None where
+    data lies in memory.
     """
 
     name: str
@@ -32,18 +34,29 @@ class Tensor:
     strides: tuple[int, ...]
     data: NDArray[np.uint8]
     offset: int = 0
-    read: Callable[[NDArray[np.uint8]], None] | None = None
+    read: Callable[[int, NDArray[np.uint8]], None] | None = None
 
-    def in_memory(self, buffer: NDArray[np.uint8] | None = None) -> Tensor:
-        """The same tensor, its bytes in memory, not in a map: at the start of buffer where one is given.
-
-        Raises `ModelFileError` for a short read.
-        """
+    def in_memory(self) -> Tensor:
+        """The same tensor, its bytes in memory, not in a map.  Raises `ModelFileError` for a short read."""
         if self.read is None:
             return self
-        data = np.empty(self.data.size, np.uint8) if buffer is None else buffer[: self.data.size]
-        self.read(data)
+        data = np.empty(self.data.size, np.uint8)
+        self.read(0, data)
         return replace(self, data=data, read=None)
+
+    def read_rows(self, start: int, stop: int, out: NDArray[np.uint8]) -> None:
+        """Copies rows start to stop (of the first axis), without gaps, to out, uint8[their bytes].
+
+        Of a tensor in a file only these are read.  Raises `ModelFileError` for a short read.
+        """
+        rows = self.sliced(0, start, stop)
+        if out.shape != (rows.nbytes,):
+            raise ValueError(f"{self.name}: {rows.nbytes} bytes do not fit {out.shape}")
+        if self.read is not None and rows.is_contiguous:
+            self.read(rows.offset, out)
+        else:
+            source = rows.in_memory().as_bytes()
+            np.copyto(out.reshape(source.shape), source)
 
     @classmethod
     def contiguous(

@@ -91,11 +91,14 @@ class GGUFFile:
         with contextlib.suppress(BufferError):
             self._map.close()
 
-    def _read(self, start: int, data: NDArray[np.uint8]) -> None:
-        """Fills uint8[bytes] with the file's bytes from start on, without the map.  Raises ModelFileError."""
+    def _read(self, start: int, offset: int, data: NDArray[np.uint8]) -> None:
+        """Fills uint8[bytes] with the file's bytes from start + offset on, without the map.
+
+        Raises ModelFileError.
+        """
         rest = data.data
         try:
-            self._file.seek(start)
+            self._file.seek(start + offset)
             while rest.nbytes:
                 count = self._file.readinto(rest)
                 if not count:
@@ -229,7 +232,7 @@ def _refuse_parts(metadata: Metadata) -> None:
 
 
 def _read_tensors(
-    cursor: Cursor, n_tensors: int, alignment: int, read: Callable[[int, NDArray[np.uint8]], None]
+    cursor: Cursor, n_tensors: int, alignment: int, read: Callable[[int, int, NDArray[np.uint8]], None]
 ) -> dict[str, Tensor]:
     entries = [_read_tensor_entry(cursor, index) for index in range(n_tensors)]
     data_start = -(-cursor.position // alignment) * alignment

@@ -10,13 +10,19 @@ from numpy.typing import NDArray
 
 from engine.errors import ModelFileError, UnsupportedModelError
 from engine.gguf.tensor_types import QuantType
-from engine.kernels.checks import check_threads, require
+from engine.kernels.checks import check_output, check_threads, require
 from engine.kernels.loader import load_kernel
 from engine.quantisation.dequantise import dequantise
 from engine.tensor import Tensor
 
 GROUP = 64
 """Rows of a group: they lie side by side, the fast axis."""
+
+TILE = 64 * 64
+"""Bytes that the kernel transposes at once."""
+
+PIECE_BYTES = 1 << 20
+"""Of a thread's rows read at once: they stay in its cache until they are packed."""
 
 # Where each block keeps its float16 scales: byte offsets of the low bytes.
 SCALE_OFFSETS: dict[str, tuple[int, ...]] = {
@@ -48,36 +54,97 @@ def packed_nbytes(type: QuantType, rows: int, cols: int) -> int:
     return -(-rows // GROUP) * GROUP * (cols // type.block_size) * type.block_bytes
 
 
-def pack_weight(tensor: Tensor, threads: int = 1) -> PackedWeight:
-    """Copies a matrix out of the file's map.
+def thread_groups(n_groups: int, threads: int) -> list[tuple[int, int]]:
+    """The groups (first, one behind the last) of each thread, as the kernels `matvec_*` share them out."""
+    return [(part * n_groups // threads, (part + 1) * n_groups // threads) for part in range(threads)]
 
-    Raises UnsupportedModelError, ValueError where the tensor is no matrix, and ModelFileError where a scale
-    is infinite or no number.
+
+class Packer:
+    """Re-lays matrices, some groups of rows at a time, with a few MB of its own that serve all of them.
+
+    The groups of a thread are written by that thread, so that on a machine with several memories they lie in
+    the one beside the core that will read them.
     """
-    check_threads(threads)
-    if tensor.type.name not in SCALE_OFFSETS:
-        raise UnsupportedModelError(f"The tensor {tensor.name} has the type {tensor.type.name}.")
-    require(len(tensor.shape) == 2 and min(tensor.shape) > 0, f"{tensor.name}: {tensor.shape} is no matrix")
-    rows, cols = tensor.shape
-    raw = tensor.as_bytes().reshape(rows, -1)
-    groups = -(-rows // GROUP)
-    dtype = _PLAIN_DTYPES.get(tensor.type.name, np.uint8)
-    source = np.ascontiguousarray(raw).view(dtype)
-    data = np.empty((groups, source.shape[1] * GROUP), dtype)
-    if rows % GROUP:
-        data[-1] = 0
-    load_kernel("interleave")(source, data, threads)
-    _check_scales(tensor, raw)
-    if tensor.type.name == "F32":
-        data = data.view(np.float32)
-    return PackedWeight(tensor.name, tensor.type, rows, cols, data)
 
+    def __init__(self, threads: int = 1) -> None:
+        check_threads(threads)
+        self.threads = threads
+        self._rows = np.empty(0, np.uint8)
+        self._tiles = np.empty((threads, TILE), np.uint8)
+        self._words = np.empty((threads, TILE // 8), np.uint64)
+        self._wrong = np.zeros(threads, np.int64)
 
-def _check_scales(tensor: Tensor, raw: NDArray[np.uint8]) -> None:
-    blocks = raw.reshape(-1, tensor.type.block_bytes)
-    for offset in SCALE_OFFSETS[tensor.type.name]:
-        if ((blocks[:, offset + 1] & 0x7C) == 0x7C).any():
+    def pack(self, tensor: Tensor, out: NDArray[np.uint8] | None = None) -> PackedWeight:
+        """Copies a matrix to out, uint8[packed_nbytes], 8-byte aligned, made here where None.
+
+        Raises UnsupportedModelError, ValueError where the tensor is no matrix, ModelFileError where a scale
+        is infinite or no number, or the file ends early.
+        """
+        if tensor.type.name not in SCALE_OFFSETS:
+            raise UnsupportedModelError(f"The tensor {tensor.name} has the type {tensor.type.name}.")
+        is_matrix = len(tensor.shape) == 2 and min(tensor.shape) > 0
+        require(is_matrix, f"{tensor.name}: {tensor.shape} is no matrix")
+        rows, cols = tensor.shape
+        nbytes = packed_nbytes(tensor.type, rows, cols)
+        out = np.empty(nbytes, np.uint8) if out is None else out
+        check_output("out", out, np.uint8, (nbytes,))
+        data = out.view(_PLAIN_DTYPES.get(tensor.type.name, np.uint8)).reshape(-(-rows // GROUP), -1)
+        width = nbytes // (len(data) * GROUP)
+        at_once = max(1, PIECE_BYTES // (width * GROUP))
+        shares = thread_groups(len(data), self.threads)
+        for step in range(-(-max(stop - first for first, stop in shares) // at_once)):
+            pieces = [
+                (first + step * at_once, min(first + (step + 1) * at_once, stop)) for first, stop in shares
+            ]
+            self._pack_pieces(tensor, data, width, [piece for piece in pieces if piece[0] < piece[1]])
+        if tensor.type.name == "F32":
+            data = data.view(np.float32)
+        return PackedWeight(tensor.name, tensor.type, rows, cols, data)
+
+    def _pack_pieces(
+        self, tensor: Tensor, data: NDArray[Any], width: int, pieces: list[tuple[int, int]]
+    ) -> None:
+        """Groups first to stop of each piece, one thread for each.  width: bytes of a row."""
+        table = np.zeros((len(pieces), 3), np.int64)
+        position = 0
+        n_rows = sum(stop - first for first, stop in pieces) * GROUP
+        rows = self._buffer(n_rows * width).reshape(n_rows, width)
+        for part, (first, stop) in enumerate(pieces):
+            first_row, end_row = first * GROUP, min(stop * GROUP, tensor.shape[0])
+            count = end_row - first_row
+            tensor.read_rows(first_row, end_row, rows[position : position + count].reshape(-1))
+            table[part] = position, count, first
+            position += count
+        self.interleave(tensor, rows[:position], data, table)
+
+    def interleave(
+        self, tensor: Tensor, rows: NDArray[np.uint8], data: NDArray[Any], pieces: NDArray[np.int64]
+    ) -> None:
+        """pieces: int64[n, 3], first row in rows, number of rows, first group in data; n at most threads."""
+        name, block_bytes = tensor.type.name, tensor.type.block_bytes
+        if name in _PLAIN_DTYPES:
+            numbers = rows.view(data.dtype)
+            load_kernel("interleave_numbers")(numbers, data, pieces, len(pieces))
+            wrong = bool(SCALE_OFFSETS[name]) and bool(((numbers & 0x7C00) == 0x7C00).any())
+        else:
+            scales = np.array(SCALE_OFFSETS[name], np.int64) + 1
+            load_kernel("interleave")(
+                rows, data.view(np.uint64), pieces, block_bytes, scales,
+                self._tiles, self._tiles.view(np.uint64), self._words, self._wrong, len(pieces),
+            )  # fmt: skip
+            wrong = bool(self._wrong[: len(pieces)].any())
+        if wrong:
             raise ModelFileError(f"The tensor {tensor.name} holds a scale that is infinite or no number.")
+
+    def _buffer(self, nbytes: int) -> NDArray[np.uint8]:
+        if self._rows.size < nbytes:
+            self._rows = np.empty(nbytes, np.uint8)
+        return self._rows[:nbytes]
+
+
+def pack_weight(tensor: Tensor, threads: int = 1) -> PackedWeight:
+    """One matrix, packed by a `Packer` of its own."""
+    return Packer(threads).pack(tensor)
 
 
 def unpack_rows(weight: PackedWeight, ids: NDArray[np.integer[Any]]) -> NDArray[np.float32]:

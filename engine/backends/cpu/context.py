@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.backends.batches import check_tokens, lengths_after
+from engine.backends.cpu.arena import aligned_memory
 from engine.backends.cpu.kv_cache import KVCache
 from engine.backends.cpu.lowering import lower
 from engine.backends.cpu.program import Program
@@ -21,7 +22,7 @@ from engine.backends.cpu.scratch import Scratch
 from engine.backends.cpu.weights import PackedWeights
 from engine.backends.interface import Batch, CacheSpec, Context
 from engine.graph.operations import Node
-from engine.graph.plan import ALIGNMENT, Plan
+from engine.graph.plan import Plan
 
 PROGRAMS_KEPT = 16
 """Bound plans of different batch shapes: as many as a model keeps plans."""
@@ -69,9 +70,7 @@ class CpuContext(Context):
         """At least nbytes, 64-byte aligned.  Plans share it: only one runs at a time."""
         if self._arena.nbytes < nbytes:
             self._programs.clear()
-            raw = np.empty(nbytes + ALIGNMENT, np.uint8)
-            start = -raw.ctypes.data % ALIGNMENT
-            self._arena = raw[start : start + nbytes]
+            self._arena = aligned_memory(nbytes)
         return self._arena
 
     def rope_table(self, node: Node) -> RopeTable:

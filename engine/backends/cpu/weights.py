@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.backends.cpu.arena import Arena, aligned
 from engine.backends.interface import Progress
 from engine.errors import OutOfMemoryError
-from engine.kernels.packing import PackedWeight, pack_weight, packed_nbytes
+from engine.kernels.packing import PackedWeight, Packer, packed_nbytes
 from engine.quantisation.dequantise import dequantise
 from engine.tensor import Tensor
 
@@ -34,11 +35,13 @@ class PackedWeights:
         return max((matrix.cols for matrix in self.matrices.values()), default=1)
 
 
+def _is_matrix(tensor: Tensor) -> bool:
+    return len(tensor.shape) > 1
+
+
 def packed_bytes(tensor: Tensor) -> int:
     """Bytes a tensor will take once packed: rows are filled up to whole groups."""
-    if len(tensor.shape) == 1:
-        return 4 * tensor.shape[0]
-    return packed_nbytes(tensor.type, *tensor.shape)
+    return packed_nbytes(tensor.type, *tensor.shape) if _is_matrix(tensor) else 4 * tensor.shape[0]
 
 
 def pack_weights(tensors: Mapping[str, Tensor], threads: int, progress: Progress) -> PackedWeights:
@@ -47,16 +50,16 @@ def pack_weights(tensors: Mapping[str, Tensor], threads: int, progress: Progress
     total = sum(tensor.nbytes for tensor in tensors.values()) or 1
     done = 0
     progress(0.0)
-    # One buffer for all matrices: one for each would leave holes between the packed ones.
-    buffer = np.empty(max((t.nbytes for t in tensors.values() if len(t.shape) > 1), default=0), np.uint8)
-    for name, tensor in tensors.items():
-        try:
-            if len(tensor.shape) == 1:
-                packed.vectors[name] = dequantise(tensor.in_memory())
+    try:
+        arena = Arena(sum(aligned(packed_bytes(tensor)) for tensor in tensors.values() if _is_matrix(tensor)))
+        packer = Packer(threads)
+        for name, tensor in tensors.items():
+            if _is_matrix(tensor):
+                packed.matrices[name] = packer.pack(tensor, arena.take(packed_bytes(tensor)))
             else:
-                packed.matrices[name] = pack_weight(tensor.in_memory(buffer), threads)
-        except MemoryError as error:
-            raise OutOfMemoryError(f"There is no memory left for the tensor {name}.") from error
-        done += tensor.nbytes
-        progress(done / total)
+                packed.vectors[name] = dequantise(tensor.in_memory())
+            done += tensor.nbytes
+            progress(done / total)
+    except MemoryError as error:
+        raise OutOfMemoryError("There is no memory left for the weights.") from error
     return packed

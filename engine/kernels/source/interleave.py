@@ -1,20 +1,121 @@
-"""Rows as a file holds them to interleaved rows: a transpose in groups of 64 rows."""
+"""Bytes of rows as a file holds them, to interleaved rows: a transpose in groups of 64 rows.
+
+A tile is 64 rows of 64 bytes.  Eight rows of eight bytes are transposed inside 64-bit words, in three steps that
+swap halves, quarters and single bytes between pairs of rows, for eight places at once; what is left is to move
+words.  Byte by byte it takes six times as long.  Words are little-endian, as files are.
+"""
+
+import numpy as np
 
 
-def transpose_group(rows, first, n_rows, out):
-    """Tiles of 64 bytes keep both sides in the cache."""
-    width = rows.shape[1]
-    for tile in range(0, width, 64):
-        for i in range(tile, min(tile + 64, width)):
-            for row in range(n_rows):
-                out[i * 64 + row] = rows[first + row, i]
+def copy_row(source, target):
+    #omp simd
+    for i in range(64):
+        target[i] = source[i]
 
 
-# pythran export interleave(uint8[:,:] order(C), uint8[:,:] order(C), int)
-# pythran export interleave(uint16[:,:] order(C), uint16[:,:] order(C), int)
-# pythran export interleave(uint32[:,:] order(C), uint32[:,:] order(C), int)
-def interleave(rows, out, threads):
-    """rows: [rows, width] of bytes or wider elements; out: [groups, width * 64], its last group zeroed by the caller."""
+def load_tile(rows, first, n_rows, start, tile):
+    """The tile's rows begin at rows[first, start:]; zeros stand for rows that the last group lacks."""
+    for i in range(n_rows * 64, 4096):
+        tile[i] = np.uint8(0)
+    if start + 64 <= rows.shape[1]:
+        for row in range(n_rows):
+            copy_row(rows[first + row, start:], tile[row * 64:])
+    else:
+        for row in range(n_rows):
+            for i in range(rows.shape[1] - start):
+                tile[row * 64 + i] = rows[first + row, start + i]
+
+
+def low(a, b, shift, mask):
+    return (a & mask) | ((b & mask) << shift)
+
+
+def high(a, b, shift, mask):
+    return ((a >> shift) & mask) | (b & ~mask)
+
+
+def transpose_eight(x, y):
+    """x: word w of row r at 8 r + w; y: byte k of word w, of rows 0 to 7, at 8 k + w."""
+    halves = np.uint64(0x00000000FFFFFFFF)
+    quarters = np.uint64(0x0000FFFF0000FFFF)
+    bytes_ = np.uint64(0x00FF00FF00FF00FF)
+    s32 = np.uint64(32)
+    s16 = np.uint64(16)
+    s8 = np.uint64(8)
+    #omp simd
+    for w in range(8):
+        a = low(x[w], x[32 + w], s32, halves)
+        b = low(x[8 + w], x[40 + w], s32, halves)
+        c = low(x[16 + w], x[48 + w], s32, halves)
+        d = low(x[24 + w], x[56 + w], s32, halves)
+        e = high(x[w], x[32 + w], s32, halves)
+        f = high(x[8 + w], x[40 + w], s32, halves)
+        g = high(x[16 + w], x[48 + w], s32, halves)
+        h = high(x[24 + w], x[56 + w], s32, halves)
+        ac = low(a, c, s16, quarters)
+        bd = low(b, d, s16, quarters)
+        ca = high(a, c, s16, quarters)
+        db = high(b, d, s16, quarters)
+        eg = low(e, g, s16, quarters)
+        fh = low(f, h, s16, quarters)
+        ge = high(e, g, s16, quarters)
+        hf = high(f, h, s16, quarters)
+        y[w] = low(ac, bd, s8, bytes_)
+        y[8 + w] = high(ac, bd, s8, bytes_)
+        y[16 + w] = low(ca, db, s8, bytes_)
+        y[24 + w] = high(ca, db, s8, bytes_)
+        y[32 + w] = low(eg, fh, s8, bytes_)
+        y[40 + w] = high(eg, fh, s8, bytes_)
+        y[48 + w] = low(ge, hf, s8, bytes_)
+        y[56 + w] = high(ge, hf, s8, bytes_)
+
+
+def store_bytes(words, out, n):
+    """Byte i of all 64 rows, for i below n: eight words, each of eight rows."""
+    for i in range(n):
+        for eight in range(8):
+            out[i * 8 + eight] = words[eight * 64 + (i - i // 8 * 8) * 8 + i // 8]
+
+
+def interleave_group(rows, first, n_rows, out, tile, tile_words, words):
+    for start in range(0, rows.shape[1], 64):
+        load_tile(rows, first, n_rows, start, tile)
+        for eight in range(8):
+            transpose_eight(tile_words[eight * 64:], words[eight * 64:])
+        store_bytes(words, out[start * 8:], min(64, rows.shape[1] - start))
+
+
+def has_wrong_scale(group, block_bytes, high_byte):
+    """Whether any float16 whose upper byte is at high_byte of a block is infinite or NaN: all exponent bits set."""
+    exponent = np.uint64(0x7C7C7C7C7C7C7C7C)
+    most = np.uint64(0x7F7F7F7F7F7F7F7F)
+    found = np.uint64(0)
+    for block in range(group.shape[0] // (8 * block_bytes)):
+        for i in range(8):
+            # 0 in a byte whose bits are all set; the sum reaches the upper bit of all other bytes
+            missing = (group[(block * block_bytes + high_byte) * 8 + i] & exponent) ^ exponent
+            found |= ~(missing + most) & ~most
+    return 0 if found == np.uint64(0) else 1
+
+
+# pythran export interleave(uint8[:,:] order(C), uint64[:,:] order(C), int64[:,:] order(C), int, int64[:] order(C),
+#                           uint8[:,:] order(C), uint64[:,:] order(C), uint64[:,:] order(C), int64[:] order(C), int)
+def interleave(rows, out, pieces, block_bytes, scales, tiles, tile_words, words, wrong, threads):
+    """rows: uint8[rows, width]; out: uint64[groups, width * 8], of which the groups of pieces are overwritten.
+
+    pieces: int64[threads, 3], for each thread its first row in rows, how many, and their first group in out.
+    scales: int64[n], where a block of block_bytes holds the upper byte of a float16 that must be finite.
+    wrong: int64[threads], 1 where one is not.  Scratch: tiles uint8[threads, 4096] and tile_words
+    uint64[threads, 512], the same memory; words uint64[threads, 512].
+    """
     #omp parallel for schedule(static) num_threads(threads)
-    for g in range(out.shape[0]):
-        transpose_group(rows, g * 64, min(64, rows.shape[0] - g * 64), out[g])
+    for part in range(threads):
+        wrong[part] = 0
+        for g in range((pieces[part, 1] + 63) // 64):
+            group = pieces[part, 2] + g
+            n_rows = min(64, pieces[part, 1] - g * 64)
+            interleave_group(rows, pieces[part, 0] + g * 64, n_rows, out[group], tiles[part], tile_words[part],
+                             words[part])
+            for i in range(scales.shape[0]):
+                wrong[part] |= has_wrong_scale(out[group], block_bytes, scales[i])

@@ -1,0 +1,26 @@
+"""Rows of plain numbers as a file holds them, to interleaved rows: a transpose in groups of 64 rows."""
+
+
+def transpose_group(rows, first, n_rows, out):
+    """Tiles of 64 columns keep both sides in the cache."""
+    width = rows.shape[1]
+    for tile in range(0, width, 64):
+        for i in range(tile, min(tile + 64, width)):
+            for row in range(n_rows):
+                out[i * 64 + row] = rows[first + row, i]
+            for row in range(n_rows, 64):
+                out[i * 64 + row] = 0
+
+
+# pythran export interleave_numbers(uint16[:,:] order(C), uint16[:,:] order(C), int64[:,:] order(C), int)
+# pythran export interleave_numbers(uint32[:,:] order(C), uint32[:,:] order(C), int64[:,:] order(C), int)
+def interleave_numbers(rows, out, pieces, threads):
+    """rows: [rows, width]; out: [groups, width * 64], of which the groups of pieces are overwritten.
+
+    pieces: int64[threads, 3], for each thread its first row in rows, how many, and their first group in out.
+    """
+    #omp parallel for schedule(static) num_threads(threads)
+    for part in range(threads):
+        for g in range((pieces[part, 1] + 63) // 64):
+            n_rows = min(64, pieces[part, 1] - g * 64)
+            transpose_group(rows, pieces[part, 0] + g * 64, n_rows, out[pieces[part, 2] + g])
