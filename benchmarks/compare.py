@@ -3,8 +3,8 @@
     python -m benchmarks.compare                                        everything
     python -m benchmarks.compare --files q4_0 --only write --pairs 3    one number, in a minute
 
-The first run compiles llama.cpp (llama_peer.py) and makes or fetches the files (model_files.py).  RESULTS.md is
-written by a run of everything, or where --keep asks for it.
+The first run compiles llama.cpp (llama_peer.py) and makes or fetches the files (model_files.py).  RESULTS.md
+is written by a run of everything, or where --keep asks for it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import defaultdict
+from collections.abc import Callable
 
 from benchmarks.llama_peer import PACKAGE, VERSION, peer_python, system_info
 from benchmarks.machine import machine_facts
@@ -26,21 +27,22 @@ from engine.memory import usable_cores
 PARTS = ("write", "read", "depth", "avx2", "load")
 AVX2 = "x86-64-v3"
 EXPLANATION = """\
-Both programs run the same file with the same threads, one after the other, again and again. A pair is one run of
-each, in processes of their own (at a depth, of two processes that stay, since filling the cache takes long); the
-ratio is the median of the pairs' ratios, above 1 where Causerie is better, and behind it are the lowest and the
-highest. The two figures before it are medians over all runs.
+Both programs run the same file with the same threads, one after the other, again and again. A pair is one
+run of each, in processes of their own (at a depth, of two processes that stay, since filling the cache takes
+long). The ratio is the median of the pairs' ratios, above 1 where Causerie is better; behind it are the
+lowest and the highest. The two figures before it are medians over all runs.
 
-- **read 512**: 512 tokens in one batch, until the logits after the last are there.
 - **write 128**: 128 tokens, one after the other, each the likeliest: evaluation and the choice.
+- **read 512**: 512 tokens in one batch, until the logits after the last are there.
 - **at 4,096**: the same behind 4,096 tokens that are in the KV cache already.
 - **AVX2**: Causerie with `CAUSERIE_CPU_LEVEL=x86-64-v3`, llama.cpp compiled for AVX2, FMA and F16C only.
-- **load to first token**: from opening the file, which the system has in memory, to the logits after a prompt of 8
-  tokens; then also from the start of the process, Python included, and the most memory until then, mapped file included.
+- **load to first token**: from opening the file, which the system has in memory, to the logits after a
+  prompt of 8 tokens. Then the same from the start of the process, Python included, and the most memory until
+  then, mapped file included.
 
-Causerie is called as its own chat calls it (`Session.prefill` and `decode`), without text and sampling; llama.cpp
-by `llama_decode` through ctypes, at its defaults but for the threads and batches of 512 (`run_llama.py`). Both keep keys and
-values in half precision.
+Causerie is called as its own chat calls it (`Session.prefill` and `decode`), without text and sampling;
+llama.cpp by `llama_decode` through ctypes, at its defaults but for the threads and batches of 512
+(`run_llama.py`). Both keep keys and values in half precision.
 """
 
 
@@ -75,7 +77,7 @@ def _parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _names(known: tuple[str, ...]):
+def _names(known: tuple[str, ...]) -> Callable[[str], list[str]]:
     def parse(text: str) -> list[str]:
         names = text.split(",")
         if unknown := set(names) - set(known):

@@ -1,8 +1,8 @@
 """Pairs of measurements, one of each program, made right after one another; and what they say together.
 
-A machine's speed changes by the minute: neighbours, heat, other programs.  Two numbers of one pair saw the same
-minute, so their ratio says more than either; of the ratios the median is taken, so that a disturbed pair does
-not count, and the lowest and highest tell how far to trust it.
+A machine's speed changes by the minute: neighbours, heat, other programs.  Two numbers of one pair saw the
+same minute, so their ratio says more than either; of the ratios the median is taken, so that a disturbed pair
+does not count, and the lowest and highest tell how far to trust it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Medians of both sides; median, lowest and highest of the pairs' ratios, above 1 where ours is better."""
+    """Medians of both sides; median, lowest and highest of the pairs' ratios: above 1, ours is better."""
 
     ours: float
     theirs: float

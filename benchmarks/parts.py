@@ -88,9 +88,8 @@ def measure_loading(match: Match) -> Measured:
         figures = []
         for side in match.start(CONTEXT):
             with side:
-                figures.append(
-                    (side.load_to_first_token, side.start_to_first_token, side.peak_memory() / 1e6)
-                )
+                megabytes = side.peak_memory() / 1e6
+                figures.append((side.load_to_first_token, side.start_to_first_token, megabytes))
         for name, ours, theirs in zip(LOADING, *figures, strict=True):
             _tell(match, number, name, Pair(ours, theirs))
             yield name, Pair(ours, theirs)

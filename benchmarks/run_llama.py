@@ -1,9 +1,9 @@
 """llama.cpp as the other side of a comparison; run by the Python of an environment that has llama-cpp-python.
 
-Started by `benchmarks.sides`, which tells the protocol.  Only llama.cpp's own functions are between the clocks:
-one `llama_decode` for a prompt of up to 512 tokens, one per token for writing, and NumPy's argmax of the logits.
-Everything is at llama.cpp's defaults (memory map, re-laid weights, flash attention where it chooses so, a KV
-cache in half precision), except the threads and the batch: 512 tokens at once.
+Started by `benchmarks.sides`, which tells the protocol.  Only llama.cpp's own functions are between the
+clocks: one `llama_decode` for a prompt of up to 512 tokens, one per token for writing, and NumPy's argmax of
+the logits.  Everything is at llama.cpp's defaults (memory map, re-laid weights, flash attention where it
+chooses so, a KV cache in half precision), except the threads and the batch: 512 tokens at once.
 """
 
 from __future__ import annotations

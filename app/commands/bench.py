@@ -1,4 +1,8 @@
-"""How fast a model reads a prompt and writes a reply on this machine: medians of some rounds."""
+"""How fast a model reads a prompt, writes a reply and starts on this machine, beside how fast memory is.
+
+In order: reading and writing, medians of some rounds; then, the model closed again so that nothing is held
+twice, the start, in another process; last, how fast this machine reads memory.
+"""
 
 from __future__ import annotations
 
@@ -8,60 +12,52 @@ import statistics
 import time
 from typing import Any
 
-import numpy as np
-
-from app.commands.common import add_json, add_loading, add_model, loaded_model, print_json
-from app.commands.machine import kernel_facts, peak_memory
+from app.commands.common import (
+    add_json,
+    add_loading,
+    add_model,
+    loaded_model,
+    loading_arguments,
+    print_json,
+)
+from app.commands.machine import kernel_facts, kernels_in_use, peak_memory
+from app.library.known_models import model_path
+from app.measurements.cold_start import seconds_to_first_token
+from app.measurements.memory_bandwidth import memory_bandwidth
+from app.measurements.speed import SpeedMeter, bytes_per_token
 from app.terminal import ProgressLine
-from engine.errors import SettingsError
+from engine.errors import OutOfMemoryError, SettingsError
 from engine.memory import readable_bytes, usable_cores
-from engine.model import LoadedModel
-from engine.session import Session
 
-FIRST_IDS = 1000
-"""The prompt runs through this many ids of the vocabulary; which ones has no influence on the speed."""
+LEAST_CONTEXT = 16
+"""Tokens: what measuring the start needs."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
-    parser.add_argument(
-        "-p", "--prompt-tokens", type=int, default=512, metavar="N", help="tokens to read (default 512)"
-    )
-    parser.add_argument(
-        "-n", "--new-tokens", type=int, default=64, metavar="N", help="tokens to write (default 64)"
-    )
-    parser.add_argument("--repeat", type=int, default=3, metavar="R", help="rounds (default 3)")
+    add = parser.add_argument
+    add("-p", "--prompt-tokens", type=int, default=512, metavar="N", help="tokens to read (default 512)")
+    add("-n", "--new-tokens", type=int, default=128, metavar="N", help="tokens to write (default 128)")
+    add("--depth", type=int, default=0, metavar="D", help="tokens already in the KV cache (default 0)")
+    add("--repeat", type=int, default=3, metavar="R", help="rounds (default 3)")
     add_loading(parser)
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     _check(options)
-    started = time.perf_counter()
-    with loaded_model(options) as model:
-        load_seconds = time.perf_counter() - started
-        rounds = []
-        with ProgressLine() as line:
-            _measure(model, 8, 2)  # the first run wakes threads and pages
-            for number in range(options.repeat):
-                line.show(f"round {number + 1} of {options.repeat}")
-                rounds.append(_measure(model, options.prompt_tokens, options.new_tokens))
-        content = {
-            "model": model.description.name,
-            "family": model.description.architecture,
-            "prompt_tokens": options.prompt_tokens,
-            "new_tokens": options.new_tokens,
-            "repeat": options.repeat,
-            "read_tokens_per_second": options.prompt_tokens / statistics.median(read for read, _ in rounds),
-            "write_tokens_per_second": options.new_tokens / statistics.median(write for _, write in rounds),
-            "load_seconds": load_seconds,
-            "peak_memory_bytes": peak_memory(),
-            "estimated_memory_bytes": model.memory.total,
-            "context_size": model.context_size,
-            "threads": options.threads or usable_cores(),
-            "backend": options.backend,
-            **kernel_facts(),
-        }
+    threads = options.threads or usable_cores()
+    content = _measure(options, threads)
+    with ProgressLine() as line:
+        line.show("starting another process")
+        content["first_token_seconds"] = seconds_to_first_token(
+            model_path(options.file), loading_arguments(options)
+        )
+        line.show("reading memory")
+        content["memory_bandwidth"] = _bandwidth(threads)
+    content["share_of_bandwidth"] = (
+        content["weight_bytes_per_token"] * content["write_tokens_per_second"] / content["memory_bandwidth"]
+    )
     if options.json:
         print_json(content)
     else:
@@ -71,37 +67,78 @@ def run(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """Raises `SettingsError`; makes the context large enough where none was asked for."""
-    for name in ("prompt_tokens", "new_tokens", "repeat"):
-        if getattr(options, name) < 1:
-            raise SettingsError(f"--{name.replace('_', '-')} must be at least 1.")
-    needed = options.prompt_tokens + options.new_tokens
-    options.context = options.context or max(needed, 16)
+    for name, least in (("prompt_tokens", 1), ("new_tokens", 1), ("repeat", 1), ("depth", 0)):
+        if getattr(options, name) < least:
+            raise SettingsError(f"--{name.replace('_', '-')} must be at least {least}.")
+    # Writing behind nothing still needs one token to begin with.
+    needed = max(options.depth + options.prompt_tokens, max(options.depth, 1) + options.new_tokens)
+    needed = max(needed, LEAST_CONTEXT)
+    options.context = options.context or needed
     if options.context < needed:
         raise SettingsError(f"A context of {options.context} tokens cannot hold {needed}.")
 
 
-def _measure(model: LoadedModel, n_read: int, n_write: int) -> tuple[float, float]:
-    """Seconds to read n_read tokens, and to write n_write after them, each the likeliest."""
-    ids = [index % min(FIRST_IDS, model.description.n_vocabulary) for index in range(n_read)]
-    with contextlib.closing(Session(model)) as session:
-        started = time.perf_counter()
-        for _ in session.prefill(ids, lambda: False):
-            pass
-        read_seconds = time.perf_counter() - started
-        started = time.perf_counter()
-        for _ in range(n_write):
-            assert session.logits is not None, "the whole prompt was read"
-            session.decode(int(np.argmax(session.logits)))
-        return read_seconds, time.perf_counter() - started
+def _measure(options: argparse.Namespace, threads: int) -> dict[str, Any]:
+    """All that needs the model in this process."""
+    started = time.perf_counter()
+    with loaded_model(options) as model, contextlib.closing(SpeedMeter(model)) as meter:
+        load_seconds = time.perf_counter() - started
+        reading, writing = [], []
+        with ProgressLine() as line:
+            line.show("warming up")
+            meter.read(8)  # the first run wakes threads and pages
+            meter.write(2)
+            for number in range(options.repeat):
+                line.show(f"round {number + 1} of {options.repeat}")
+                reading.append(meter.read(options.prompt_tokens, options.depth))
+                writing.append(meter.write(options.new_tokens, options.depth))
+        return {
+            "model": model.description.name,
+            "family": model.description.architecture,
+            "prompt_tokens": options.prompt_tokens,
+            "new_tokens": options.new_tokens,
+            "depth": options.depth,
+            "repeat": options.repeat,
+            "read_tokens_per_second": options.prompt_tokens / statistics.median(reading),
+            "write_tokens_per_second": options.new_tokens / statistics.median(writing),
+            "load_seconds": load_seconds,
+            "weight_bytes_per_token": bytes_per_token(model),
+            "peak_memory_bytes": peak_memory(),
+            "estimated_memory_bytes": model.memory.total,
+            "context_size": model.context_size,
+            "threads": threads,
+            "backend": options.backend,
+            "kernels": kernels_in_use(),
+            **kernel_facts(),
+        }
+
+
+def _bandwidth(threads: int) -> float:
+    try:
+        return memory_bandwidth(threads)
+    except MemoryError:
+        raise OutOfMemoryError("There is too little memory left to measure how fast it is read.") from None
 
 
 def _print(content: dict[str, Any]) -> None:
-    print(f"model:   {content['model']} ({content['family']})")
-    print(f"reading: {content['read_tokens_per_second']:.1f} tokens/s ({content['prompt_tokens']} tokens)")
-    print(f"writing: {content['write_tokens_per_second']:.1f} tokens/s ({content['new_tokens']} tokens)")
-    print(f"loading: {content['load_seconds']:.2f} s")
-    print(f"memory:  {readable_bytes(content['peak_memory_bytes'])} at most")
-    print(
-        f"with:    {content['backend']}, {content['threads']} threads, {content['cpu_level']} kernels "
-        f"({'compiled' if content['kernels_compiled'] else 'NOT compiled'})"
-    )
+    behind = f" behind {content['depth']} others" if content["depth"] else ""
+    compiled = "compiled" if content["kernels_compiled"] else "NOT compiled"
+    weights = readable_bytes(content["weight_bytes_per_token"])
+    bandwidth = readable_bytes(round(content["memory_bandwidth"]))
+    rows = {
+        "model": f"{content['model']} ({content['family']})",
+        "reading": f"{content['read_tokens_per_second']:.1f} tokens/s ({content['prompt_tokens']}{behind})",
+        "writing": f"{content['write_tokens_per_second']:.1f} tokens/s ({content['new_tokens']}{behind})",
+        "start": f"{content['first_token_seconds']:.2f} s from the start of the program to the first token",
+        "weights": (
+            f"{weights} per token, read at {content['share_of_bandwidth']:.0%} "
+            f"of the {bandwidth}/s that this machine can"
+        ),
+        "memory": f"{readable_bytes(content['peak_memory_bytes'])} at most",
+        "with": (
+            f"{content['backend']}, {content['threads']} threads, {content['cpu_level']} kernels ({compiled})"
+        ),
+        "kernels": ", ".join(content["kernels"]) or "none",
+    }
+    for label, value in rows.items():
+        print(f"{label + ':':<9}{value}")

@@ -36,6 +36,15 @@ def add_loading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backend", default="cpu", metavar="NAME", help="compute backend (default: cpu)")
 
 
+def loading_arguments(options: argparse.Namespace) -> list[str]:
+    """The options of `add_loading` as another process of this program wants them."""
+    arguments = ["--backend", options.backend]
+    for name, value in (("--threads", options.threads), ("--context", options.context)):
+        if value is not None:
+            arguments += [name, str(value)]
+    return arguments
+
+
 def add_sampling(parser: argparse.ArgumentParser) -> None:
     """Options of the sampler chain, and when to stop."""
     group = parser.add_argument_group("sampling")

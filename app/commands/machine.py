@@ -36,6 +36,12 @@ def peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
+def kernels_in_use() -> list[str]:
+    """Names of the compiled kernels that this process has loaded by now."""
+    prefix = f"engine.kernels.compiled.{current_level().replace('-', '_')}."
+    return sorted(name.removeprefix(prefix) for name in sys.modules if name.startswith(prefix))
+
+
 def kernel_facts() -> dict[str, object]:
     """The level in use, and whether its kernels are compiled.  Raises `KernelsError` where one is missing."""
     kernels = [load_kernel(name) for name in NEEDED_KERNELS]

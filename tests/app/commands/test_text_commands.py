@@ -144,14 +144,6 @@ def test_a_context_beyond_the_memory_is_refused_before_anything_is_allocated(cal
     assert status == 1 and not out and "needs" in err and "free" in err
 
 
-def test_bench_reports_speeds(call, call_json, tiny_path):
-    result = call_json("bench", tiny_path, *FAKE, "-p", 20, "-n", 4, "--repeat", 2)
-    assert result["read_tokens_per_second"] > 0 and result["write_tokens_per_second"] > 0
-    assert result["peak_memory_bytes"] > 1 << 20 and result["context_size"] == 24
-    status, out, _ = call("bench", tiny_path, *FAKE, "-p", 20, "-n", 4, "--repeat", 1, "-t", 3)
-    assert status == 0 and "reading:" in out and "3 threads" in out
-
-
 def test_real_models_through_the_command_line(call_json, smollm2_path):
     top = call_json("logits", smollm2_path, "-p", "The capital of France is", "--top", 5)["top"]
     assert " Paris" in [row["text"] for row in top]
