@@ -33,7 +33,7 @@ long). The ratio is the median of the pairs' ratios, above 1 where Causerie is b
 lowest and the highest. The two figures before it are medians over all runs.
 
 - **write 128**: 128 tokens, one after the other, each the likeliest: evaluation and the choice.
-- **read 512**: 512 tokens in one batch, until the logits after the last are there.
+- **read 512**: a prompt of 512 tokens, in batches as the program likes, until the logits after the last.
 - **at 4,096**: the same behind 4,096 tokens that are in the KV cache already.
 - **AVX2**: Causerie with `CAUSERIE_CPU_LEVEL=x86-64-v3`, llama.cpp compiled for AVX2, FMA and F16C only.
 - **load to first token**: from opening the file, which the system has in memory, to the logits after a

@@ -1,4 +1,4 @@
-"""Causerie as one side of a comparison: loads a model, then measures what it is told to, line by line.
+"""Causerie as one side of a comparison: loads a model, then does what it is told to, line by line.
 
 Started by `benchmarks.sides`, which tells the protocol.
 """
@@ -8,19 +8,21 @@ from __future__ import annotations
 import json
 import sys
 import time
+from contextlib import closing
+from typing import Any
 
-import psutil
+import numpy as np
 
 from app.commands.machine import kernel_facts, peak_memory
 from app.measurements.speed import SpeedMeter
-from engine.model import load_model
+from engine.model import LoadedModel, load_model
 from engine.requests import LoadSettings
 
 
 def main() -> None:
     task = json.loads(sys.argv[1])
     started = time.perf_counter()
-    model = load_model(task["model"], LoadSettings(task["context"], task["threads"]))
+    model = load_model(task["model"], LoadSettings(task["context"], task["threads"], **task["settings"]))
     meter = SpeedMeter(model)
     meter.read(task["first_prompt"])
     seconds = time.perf_counter() - started
@@ -28,11 +30,25 @@ def main() -> None:
     meter.write(2)  # one batch of one token, so that no measurement pays for its plan
     for line in sys.stdin:
         order = json.loads(line)
-        if order["what"] == "memory":
-            _answer({"peak": peak_memory(), "now": psutil.Process().memory_info().rss})
-        else:
-            measure = {"read": meter.read, "write": meter.write}[order["what"]]
-            _answer({"seconds": measure(order["tokens"], order["depth"])})
+        match order["what"]:
+            case "read":
+                _answer({"seconds": meter.read(order["tokens"], order["depth"])})
+            case "write":
+                _answer({"seconds": meter.write(order["tokens"], order["depth"])})
+            case "memory":
+                _answer({"peak": peak_memory()})
+            case "logits":
+                _save_logits(model, order)
+                _answer({})
+
+
+def _save_logits(model: LoadedModel, order: dict[str, Any]) -> None:
+    # Only here, so that no measurement of time or memory carries what the tests need.
+    from tests.helpers.truth import read_logits
+
+    chunk = min(order["chunk"], model.cache_spec.max_batch)
+    with closing(model.new_context()) as context:
+        np.save(order["file"], read_logits(model, context, order["ids"], chunk))
 
 
 def _answer(content: dict[str, object]) -> None:

@@ -56,10 +56,16 @@ class Meter:
             token = self._likeliest()
         return time.perf_counter() - started
 
-    def logits(self) -> np.ndarray:
-        """float32[vocabulary] of the last token, valid until the next decode."""
-        pointer = llama_cpp.llama_get_logits_ith(self.context, -1)
-        return np.ctypeslib.as_array(pointer, (self.n_vocabulary,))
+    def all_logits(self, ids: list[int], chunk: int) -> np.ndarray:
+        """float32[ids, vocabulary], reading chunk ids at once into an empty cache."""
+        self._keep(0)
+        rows = []
+        for start in range(0, len(ids), chunk):
+            part = ids[start : start + chunk]
+            self._decode(part, all_logits=True)
+            pointer = llama_cpp.llama_get_logits(self.context)
+            rows.append(np.ctypeslib.as_array(pointer, (len(part), self.n_vocabulary)).copy())
+        return np.concatenate(rows)
 
     def _keep(self, length: int) -> None:
         """Makes the cache hold the first tokens only, reading what is missing of them."""
@@ -69,17 +75,21 @@ class Meter:
         self.length = min(length, self.length)
         self._decode([index % FIRST_IDS for index in range(self.length, length)])
 
-    def _decode(self, ids: list[int]) -> None:
+    def _decode(self, ids: list[int], all_logits: bool = False) -> None:
+        """Reads ids, and computes the logits of the last or of all (then at most BATCH ids)."""
         for start in range(0, len(ids), BATCH):
             part = ids[start : start + BATCH]
             tokens = (llama_cpp.llama_token * len(part))(*part)  # a batch only points to them
             batch = llama_cpp.llama_batch_get_one(tokens, len(part))
+            if all_logits:
+                batch.logits = (ctypes.c_int8 * len(part))(*[1] * len(part))
             if status := llama_cpp.llama_decode(self.context, batch):
                 raise RuntimeError(f"llama_decode answered {status}")
             self.length += len(part)
 
     def _likeliest(self) -> int:
-        return int(np.argmax(self.logits()))
+        pointer = llama_cpp.llama_get_logits_ith(self.context, -1)
+        return int(np.argmax(np.ctypeslib.as_array(pointer, (self.n_vocabulary,))))
 
 
 @llama_cpp.llama_log_callback
@@ -99,11 +109,16 @@ def main() -> None:
     meter.write(2, 0)
     for line in sys.stdin:
         order = json.loads(line)
-        if order["what"] == "memory":
-            _answer({"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024})
-        else:
-            measure = {"read": meter.read, "write": meter.write}[order["what"]]
-            _answer({"seconds": measure(order["tokens"], order["depth"])})
+        match order["what"]:
+            case "read":
+                _answer({"seconds": meter.read(order["tokens"], order["depth"])})
+            case "write":
+                _answer({"seconds": meter.write(order["tokens"], order["depth"])})
+            case "memory":
+                _answer({"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024})
+            case "logits":
+                np.save(order["file"], meter.all_logits(order["ids"], order["chunk"]))
+                _answer({})
 
 
 def _answer(content: dict[str, object]) -> None:

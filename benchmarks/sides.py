@@ -1,10 +1,15 @@
 """One side of a comparison: a process of its own that holds a model and measures what it is told to.
 
-The protocol is JSON by line.  The first argument of the process is its task (model, context, threads,
-first_prompt: tokens of a short prompt).  It answers once the first token is there:
-``{"load_to_first_token": seconds, "version": text}``.  Then each line on its input is an order:
-``{"what": "read" or "write", "tokens": n, "depth": tokens already in the cache}``, answered by
-``{"seconds": s}``; or ``{"what": "memory"}``, answered by ``{"peak": bytes}``.  It ends with its input.
+The protocol is JSON by line.  The first argument of the process is its task, which it answers once the first
+token is there.  Then each line on its input is an order, until its input ends.  Task, orders and answers:
+
+    {"model": path, "context": tokens, "threads": n, "first_prompt": tokens of a short prompt,
+     "settings": {the program's own}}          answer: {"load_to_first_token": seconds, "version": text}
+    {"what": "read" or "write", "tokens": n, "depth": tokens already in the cache}     answer: {"seconds": s}
+    {"what": "memory"}                                                                 answer: {"peak": bytes}
+    {"what": "logits", "ids": [id, …], "chunk": most ids read at once, "file": name}   answer: {}
+
+The last one leaves float32[ids, vocabulary] in the file, as NumPy saves it.
 """
 
 from __future__ import annotations
@@ -15,10 +20,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 ROOT = Path(__file__).parents[1]
 FIRST_PROMPT = 8
@@ -26,17 +35,21 @@ FIRST_PROMPT = 8
 
 @dataclass(frozen=True)
 class Program:
-    """What to start for one side: name, command, and variables of the environment."""
+    """What to start for one side: name, command, variables of the environment, its own part of the task."""
 
     name: str
     command: tuple[str, ...]
     environment: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, object] = field(default_factory=dict)
 
 
-def causerie(level: str = "") -> Program:
-    """This checkout, by the Python that runs now; level: a CPU level instead of the best."""
+def causerie(level: str = "", **settings: object) -> Program:
+    """This checkout, by the Python that runs now.
+
+    level: a CPU level instead of the best.  settings: of `LoadSettings`, beside context and threads.
+    """
     chosen = {"CAUSERIE_CPU_LEVEL": level} if level else {}
-    return Program("causerie", (sys.executable, "-m", "benchmarks.run_causerie"), chosen)
+    return Program("Causerie", (sys.executable, "-m", "benchmarks.run_causerie"), chosen, settings)
 
 
 def llama(python: Path) -> Program:
@@ -53,7 +66,13 @@ class Side:
         Raises RuntimeError with the program's own words where it fails.
         """
         self.name = program.name
-        task = {"model": str(model), "context": context, "threads": threads, "first_prompt": FIRST_PROMPT}
+        task = {
+            "model": str(model),
+            "context": context,
+            "threads": threads,
+            "first_prompt": FIRST_PROMPT,
+            "settings": program.settings,
+        }
         self._complaints = tempfile.TemporaryFile(mode="w+", encoding="utf-8")  # noqa: SIM115 closed with self
         started = time.perf_counter()
         self._process = subprocess.Popen(
@@ -81,6 +100,14 @@ class Side:
     def peak_memory(self) -> int:
         """The most bytes of memory so far, mapped files included."""
         return int(self._order(what="memory")["peak"])
+
+    def logits(self, ids: Sequence[int], chunk: int) -> NDArray[np.float32]:
+        """float32[ids, vocabulary]: after each id, reading at most chunk ids at once."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = str(Path(folder) / "logits.npy")
+            self._order(what="logits", ids=list(ids), chunk=chunk, file=file)
+            logits: NDArray[np.float32] = np.load(file)
+        return logits
 
     def _order(self, **order: object) -> dict[str, Any]:
         assert self._process.stdin is not None
