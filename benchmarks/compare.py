@@ -74,7 +74,10 @@ def _parse() -> argparse.Namespace:
     add("--pairs", type=int, default=5, metavar="N", help="pairs of runs (default 5)")
     add("--threads", type=int, default=usable_cores(), metavar="N", help="of both (default: the cores)")
     add("--keep", action="store_true", help="write RESULTS.md though not everything is measured")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.pairs < 1 or options.threads < 1:
+        parser.error("--pairs and --threads must be at least 1")
+    return options
 
 
 def _names(known: tuple[str, ...]) -> Callable[[str], list[str]]:
