@@ -43,7 +43,8 @@ class ModelOutline:
         """Names, types and shapes only, which is all that planning needs once the file is closed."""
         nothing = np.empty(0, np.uint8)
         return {
-            name: replace(tensor, data=nothing, offset=0, read=None) for name, tensor in self.tensors.items()
+            name: replace(tensor, data=nothing, offset=0, source=None)
+            for name, tensor in self.tensors.items()
         }
 
 

@@ -11,8 +11,8 @@ other.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,24 @@ from numpy.typing import NDArray
 from engine.gguf.tensor_types import QuantType
 
 
+class FileSource(Protocol):
+    """Where the data of a tensor lies in a file that is mapped."""
+
+    def read(self, offset: int, out: NDArray[np.uint8]) -> None:
+        """Fills out, uint8[bytes], with data from byte offset on, without the map.
+
+        Raises `ModelFileError` for a short read.
+        """
+
+    def require_whole(self) -> None:
+        """Raises `ModelFileError` where the file is shorter now than when it was mapped."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Tensor:
     """name; quant type; shape and byte strides; data: uint8[bytes], read-only; offset of element 0.
 
-    read: fills uint8[bytes] with data from a given byte of it on, from the file, without the map; None where
-    data lies in memory.
+    source: where data lies in a file; None where it is memory.
     """
 
     name: str
@@ -34,15 +46,15 @@ class Tensor:
     strides: tuple[int, ...]
     data: NDArray[np.uint8]
     offset: int = 0
-    read: Callable[[int, NDArray[np.uint8]], None] | None = None
+    source: FileSource | None = None
 
     def in_memory(self) -> Tensor:
         """The same tensor, its bytes in memory, not in a map.  Raises `ModelFileError` for a short read."""
-        if self.read is None:
+        if self.source is None:
             return self
         data = np.empty(self.data.size, np.uint8)
-        self.read(0, data)
-        return replace(self, data=data, read=None)
+        self.source.read(0, data)
+        return replace(self, data=data, source=None)
 
     def read_rows(self, start: int, stop: int, out: NDArray[np.uint8]) -> None:
         """Copies rows start to stop (of the first axis), without gaps, to out, uint8[their bytes].
@@ -52,8 +64,8 @@ class Tensor:
         rows = self.sliced(0, start, stop)
         if out.shape != (rows.nbytes,):
             raise ValueError(f"{self.name}: {rows.nbytes} bytes do not fit {out.shape}")
-        if self.read is not None and rows.is_contiguous:
-            self.read(rows.offset, out)
+        if self.source is not None and rows.is_contiguous:
+            self.source.read(rows.offset, out)
         else:
             source = rows.in_memory().as_bytes()
             np.copyto(out.reshape(source.shape), source)

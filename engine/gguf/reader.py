@@ -2,8 +2,7 @@
 
 The file is hostile until checked: every count, length and offset is compared with the size of the file, in
 Python integers, before it is used, so that a damaged file costs neither time nor memory.  Tensor data is
-never read here; tensors are views of the map.  If another process cuts the file short while it is open,
-touching the missing part of the map ends the process (SIGBUS); `Tensor.in_memory` reads instead, and raises.
+never read here; tensors are views of the map (see `engine.gguf.mapped_file` for what that may cost).
 
 Layout, from the public GGUF specification (version 2 and 3, little-endian):
     "GGUF", uint32 version, uint64 number of tensors, uint64 number of keys,
@@ -13,23 +12,17 @@ Layout, from the public GGUF specification (version 2 and 3, little-endian):
 
 from __future__ import annotations
 
-import contextlib
-import io
 import itertools
-import mmap
 import os
-import stat
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from engine.errors import ModelFileError, UnsupportedModelError
 from engine.gguf.cursor import Cursor
+from engine.gguf.mapped_file import MappedFile, Span
 from engine.gguf.metadata import Metadata, MetadataValue, ValueType
 from engine.gguf.recognise import check_magic, check_version
 from engine.gguf.tensor_types import TYPES_BY_NUMBER
@@ -68,8 +61,8 @@ class GGUFFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.tensors: dict[str, Tensor] = {}
-        self._file, self._map = _open_and_map(path)
-        self.size = len(self._map)
+        self._mapped = MappedFile.open(path)
+        self.size = self._mapped.size
         try:
             self._parse()
         except BaseException:
@@ -87,30 +80,12 @@ class GGUFFile:
     def close(self) -> None:
         """Lets go of file and map.  The data of tensors taken before stays readable: their map lives on."""
         self.tensors = {}
-        self._file.close()
-        with contextlib.suppress(BufferError):
-            self._map.close()
-
-    def _read(self, start: int, offset: int, data: NDArray[np.uint8]) -> None:
-        """Fills uint8[bytes] with the file's bytes from start + offset on, without the map.
-
-        Raises ModelFileError.
-        """
-        rest = data.data
-        try:
-            self._file.seek(start + offset)
-            while rest.nbytes:
-                count = self._file.readinto(rest)
-                if not count:
-                    raise ModelFileError(f"{self.path.name} has become shorter while it was being read.")
-                rest = rest[count:]
-        except (OSError, ValueError) as error:
-            raise ModelFileError(f"{self.path.name} can no longer be read: {error}.") from error
+        self._mapped.close()
 
     def _parse(self) -> None:
         name = self.path.name
-        cursor = Cursor(self._map, name)
-        check_magic(self._map[:512], name)
+        cursor = Cursor(self._mapped.map, name)
+        check_magic(self._mapped.map[:512], name)
         cursor.position = 4
         self.version = cursor.uint32("the version")
         check_version(self.version, name)
@@ -121,38 +96,7 @@ class GGUFFile:
         self.metadata = _read_metadata(cursor, n_keys)
         self.alignment = _alignment(self.metadata)
         _refuse_parts(self.metadata)
-        self.tensors = _read_tensors(cursor, n_tensors, self.alignment, self._read)
-
-
-def _open_and_map(path: Path) -> tuple[io.FileIO, mmap.mmap]:
-    """Opens and maps a regular file of at least one byte, read-only."""
-    try:
-        if path.is_dir():
-            raise ModelFileError(
-                f"{path.name or path} is a folder, not a model file.", "Choose a file in it."
-            )
-        # Non-blocking: opening a pipe would otherwise wait for a writer.
-        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        file = io.FileIO(os.open(path, flags))
-        try:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise ModelFileError(f"{path.name} is a pipe or a device, not a model file.")
-            if status.st_size == 0:
-                check_magic(b"", path.name)
-            return file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except BaseException:
-            file.close()
-            raise
-    except FileNotFoundError as error:
-        raise ModelFileError(f"There is no file {path}.", "Check its name and folder.") from error
-    except PermissionError as error:
-        raise ModelFileError(
-            f"{path.name} may not be read: permission denied.", "Change its permissions, or copy it."
-        ) from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ModelFileError(f"{path.name} cannot be read: {reason}.") from error
+        self.tensors = _read_tensors(cursor, n_tensors, self.alignment, self._mapped)
 
 
 def _check_count(cursor: Cursor, count: int, what: str, least_bytes: int, limit: int) -> None:
@@ -231,9 +175,7 @@ def _refuse_parts(metadata: Metadata) -> None:
         )
 
 
-def _read_tensors(
-    cursor: Cursor, n_tensors: int, alignment: int, read: Callable[[int, int, NDArray[np.uint8]], None]
-) -> dict[str, Tensor]:
+def _read_tensors(cursor: Cursor, n_tensors: int, alignment: int, mapped: MappedFile) -> dict[str, Tensor]:
     entries = [_read_tensor_entry(cursor, index) for index in range(n_tensors)]
     data_start = -(-cursor.position // alignment) * alignment
     everything = np.frombuffer(cursor.data, np.uint8)
@@ -259,7 +201,7 @@ def _read_tensors(
             )
         spans.append((start, start + n_bytes, name))
         tensor = Tensor.contiguous(name, type, shape, everything[start : start + n_bytes])
-        tensors[name] = replace(tensor, read=partial(read, start))
+        tensors[name] = replace(tensor, source=Span(mapped, start))
     spans.sort()
     for (_, end, name), (start, _, next_name) in itertools.pairwise(spans):
         if start < end:

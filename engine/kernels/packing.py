@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 
 from engine.errors import ModelFileError, UnsupportedModelError
 from engine.gguf.tensor_types import QuantType
-from engine.kernels.checks import check_output, check_threads, require
+from engine.kernels.checks import check_array, check_output, check_threads, require
 from engine.kernels.loader import load_kernel
 from engine.quantisation.dequantise import dequantise
 from engine.tensor import Tensor
@@ -31,7 +33,7 @@ SCALE_OFFSETS: dict[str, tuple[int, ...]] = {
 }  # fmt: skip
 
 # What kernels see of the plain types; the others are bytes.
-_PLAIN_DTYPES: dict[str, Any] = {"F32": np.uint32, "F16": np.uint16, "BF16": np.uint16}
+PLAIN_DTYPES: dict[str, Any] = {"F32": np.uint32, "F16": np.uint16, "BF16": np.uint16}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +74,7 @@ class Packer:
         self._rows = np.empty(0, np.uint8)
         self._tiles = np.empty((threads, TILE), np.uint8)
         self._words = np.empty((threads, TILE // 8), np.uint64)
-        self._wrong = np.zeros(threads, np.int64)
+        self._found = np.zeros((threads, 2), np.int64)
 
     def pack(self, tensor: Tensor, out: NDArray[np.uint8] | None = None) -> PackedWeight:
         """Copies a matrix to out, uint8[packed_nbytes], 8-byte aligned, made here where None.
@@ -88,15 +90,13 @@ class Packer:
         nbytes = packed_nbytes(tensor.type, rows, cols)
         out = np.empty(nbytes, np.uint8) if out is None else out
         check_output("out", out, np.uint8, (nbytes,))
-        data = out.view(_PLAIN_DTYPES.get(tensor.type.name, np.uint8)).reshape(-(-rows // GROUP), -1)
+        data = out.view(PLAIN_DTYPES.get(tensor.type.name, np.uint8)).reshape(-(-rows // GROUP), -1)
         width = nbytes // (len(data) * GROUP)
         at_once = max(1, PIECE_BYTES // (width * GROUP))
         shares = thread_groups(len(data), self.threads)
-        for step in range(-(-max(stop - first for first, stop in shares) // at_once)):
-            pieces = [
-                (first + step * at_once, min(first + (step + 1) * at_once, stop)) for first, stop in shares
-            ]
-            self._pack_pieces(tensor, data, width, [piece for piece in pieces if piece[0] < piece[1]])
+        for done in range(0, max(stop - first for first, stop in shares), at_once):
+            pieces = [(min(first + done, stop), min(first + done + at_once, stop)) for first, stop in shares]
+            self._pack_pieces(tensor, data, width, pieces)
         if tensor.type.name == "F32":
             data = data.view(np.float32)
         return PackedWeight(tensor.name, tensor.type, rows, cols, data)
@@ -104,36 +104,50 @@ class Packer:
     def _pack_pieces(
         self, tensor: Tensor, data: NDArray[Any], width: int, pieces: list[tuple[int, int]]
     ) -> None:
-        """Groups first to stop of each piece, one thread for each.  width: bytes of a row."""
+        """Groups first to stop of each piece, one piece for each thread.  width: bytes of a row."""
         table = np.zeros((len(pieces), 3), np.int64)
-        position = 0
         n_rows = sum(stop - first for first, stop in pieces) * GROUP
         rows = self._buffer(n_rows * width).reshape(n_rows, width)
+        position = 0
         for part, (first, stop) in enumerate(pieces):
-            first_row, end_row = first * GROUP, min(stop * GROUP, tensor.shape[0])
-            count = end_row - first_row
-            tensor.read_rows(first_row, end_row, rows[position : position + count].reshape(-1))
+            end_row = min(stop * GROUP, tensor.shape[0])
+            count = max(0, end_row - first * GROUP)
+            if count:
+                tensor.read_rows(end_row - count, end_row, rows[position : position + count].reshape(-1))
             table[part] = position, count, first
             position += count
-        self.interleave(tensor, rows[:position], data, table)
+        self.bind_interleave(tensor, rows[:position], data, table)()
+        self.require_finite(tensor)
 
-    def interleave(
+    def bind_interleave(
         self, tensor: Tensor, rows: NDArray[np.uint8], data: NDArray[Any], pieces: NDArray[np.int64]
-    ) -> None:
-        """pieces: int64[n, 3], first row in rows, number of rows, first group in data; n at most threads."""
-        name, block_bytes = tensor.type.name, tensor.type.block_bytes
-        if name in _PLAIN_DTYPES:
-            numbers = rows.view(data.dtype)
-            load_kernel("interleave_numbers")(numbers, data, pieces, len(pieces))
-            wrong = bool(SCALE_OFFSETS[name]) and bool(((numbers & 0x7C00) == 0x7C00).any())
-        else:
-            scales = np.array(SCALE_OFFSETS[name], np.int64) + 1
-            load_kernel("interleave")(
-                rows, data.view(np.uint64), pieces, block_bytes, scales,
-                self._tiles, self._tiles.view(np.uint64), self._words, self._wrong, len(pieces),
-            )  # fmt: skip
-            wrong = bool(self._wrong[: len(pieces)].any())
-        if wrong:
+    ) -> Callable[[], None]:
+        """A call that copies the rows of each piece to their groups, each piece by a thread of its own.
+
+        rows: uint8[n, bytes of a row]; data: as of `PackedWeight`, F32 as uint32; pieces: int64[threads, 3],
+        first row in rows, number of rows, first group in data.  `require_finite` tells about the scales.
+        """
+        width = data.shape[1] // GROUP * data.itemsize
+        check_array("rows", rows, np.uint8, (None, width))
+        check_array("pieces", pieces, np.int64, (self.threads, 3))
+        ends = pieces[:, 0] + pieces[:, 1], pieces[:, 2] + -(-pieces[:, 1] // GROUP)
+        fits = pieces.min() >= 0 and ends[0].max() <= len(rows) and ends[1].max() <= len(data)
+        require(bool(fits), "pieces lie outside of rows or data")
+        offsets = SCALE_OFFSETS[tensor.type.name]
+        if tensor.type.name in PLAIN_DTYPES:
+            exponents = np.array([0x7C00] * len(offsets), data.dtype)
+            kernel, numbers = load_kernel("interleave_numbers"), rows.view(data.dtype)
+            return partial(kernel, numbers, data, pieces, exponents, self._found, self.threads)
+        return partial(
+            load_kernel("interleave"), rows.reshape(-1), width, data.view(np.uint64), pieces,
+            tensor.type.block_bytes, np.array(offsets, np.int64) + 1, self._tiles, self._tiles.view(np.uint64),
+            self._words, self._found, self.threads,
+        )  # fmt: skip
+
+    def require_finite(self, tensor: Tensor) -> None:
+        """Raises ModelFileError where a scale interleaved since the last time was infinite or no number."""
+        if self._found[:, 0].any():
+            self._found[:] = 0
             raise ModelFileError(f"The tensor {tensor.name} holds a scale that is infinite or no number.")
 
     def _buffer(self, nbytes: int) -> NDArray[np.uint8]:

@@ -14,17 +14,28 @@ def copy_row(source, target):
         target[i] = source[i]
 
 
-def load_tile(rows, first, n_rows, start, tile):
-    """The tile's rows begin at rows[first, start:]; zeros stand for rows that the last group lacks."""
+def load_tile(rows, first, width, n_rows, start, tile):
+    """Bytes start to start + 64 of rows that begin at byte first; zeros for those that the last group lacks."""
     for i in range(n_rows * 64, 4096):
         tile[i] = np.uint8(0)
-    if start + 64 <= rows.shape[1]:
+    if start + 64 <= width:
         for row in range(n_rows):
-            copy_row(rows[first + row, start:], tile[row * 64:])
+            copy_row(rows[first + row * width + start:], tile[row * 64:])
     else:
         for row in range(n_rows):
-            for i in range(rows.shape[1] - start):
-                tile[row * 64 + i] = rows[first + row, start + i]
+            for i in range(width - start):
+                tile[row * 64 + i] = rows[first + row * width + start + i]
+
+
+def look_ahead(rows, start):
+    """Reads a byte of each cache line of the 4096 bytes from start on, so that they are near when their turn comes.
+
+    A tile takes a line of each of 64 rows, a pattern in which processors do not see the next line; here they do.
+    """
+    seen = np.uint8(0)
+    for i in range(start, min(start + 4096, rows.shape[0]), 64):
+        seen |= rows[i]
+    return seen
 
 
 def low(a, b, shift, mask):
@@ -78,12 +89,16 @@ def store_bytes(words, out, n):
             out[i * 8 + eight] = words[eight * 64 + (i - i // 8 * 8) * 8 + i // 8]
 
 
-def interleave_group(rows, first, n_rows, out, tile, tile_words, words):
-    for start in range(0, rows.shape[1], 64):
-        load_tile(rows, first, n_rows, start, tile)
+def interleave_group(rows, first, width, n_rows, out, tile, tile_words, words):
+    """Returns what was seen of the following group, or the compiler would leave out looking."""
+    seen = np.uint8(0)
+    for start in range(0, width, 64):
+        seen |= look_ahead(rows, first + (start + width) * 64)
+        load_tile(rows, first, width, n_rows, start, tile)
         for eight in range(8):
             transpose_eight(tile_words[eight * 64:], words[eight * 64:])
-        store_bytes(words, out[start * 8:], min(64, rows.shape[1] - start))
+        store_bytes(words, out[start * 8:], min(64, width - start))
+    return seen
 
 
 def has_wrong_scale(group, block_bytes, high_byte):
@@ -99,23 +114,27 @@ def has_wrong_scale(group, block_bytes, high_byte):
     return 0 if found == np.uint64(0) else 1
 
 
-# pythran export interleave(uint8[:,:] order(C), uint64[:,:] order(C), int64[:,:] order(C), int, int64[:] order(C),
-#                           uint8[:,:] order(C), uint64[:,:] order(C), uint64[:,:] order(C), int64[:] order(C), int)
-def interleave(rows, out, pieces, block_bytes, scales, tiles, tile_words, words, wrong, threads):
-    """rows: uint8[rows, width]; out: uint64[groups, width * 8], of which the groups of pieces are overwritten.
+# pythran export interleave(uint8[:], int, uint64[:,:] order(C), int64[:,:] order(C), int, int64[:], uint8[:,:] order(C),
+#                           uint64[:,:] order(C), uint64[:,:] order(C), int64[:,:] order(C), int)
+def interleave(rows, width, out, pieces, block_bytes, scales, tiles, tile_words, words, found, threads):
+    """rows: uint8[rows * width]; out: uint64[groups, width * 8], of which the groups of pieces are overwritten.
 
     pieces: int64[threads, 3], for each thread its first row in rows, how many, and their first group in out.
     scales: int64[n], where a block of block_bytes holds the upper byte of a float16 that must be finite.
-    wrong: int64[threads], 1 where one is not.  Scratch: tiles uint8[threads, 4096] and tile_words
-    uint64[threads, 512], the same memory; words uint64[threads, 512].
+    found: int64[threads, 2], of which the first is set to 1 where one is not, and the second means nothing.
+    Scratch: tiles uint8[threads, 4096] and tile_words uint64[threads, 512], the same memory; words
+    uint64[threads, 512].
     """
     #omp parallel for schedule(static) num_threads(threads)
     for part in range(threads):
-        wrong[part] = 0
+        wrong = 0
+        seen = np.uint8(0)
         for g in range((pieces[part, 1] + 63) // 64):
             group = pieces[part, 2] + g
             n_rows = min(64, pieces[part, 1] - g * 64)
-            interleave_group(rows, pieces[part, 0] + g * 64, n_rows, out[group], tiles[part], tile_words[part],
-                             words[part])
+            seen |= interleave_group(rows, (pieces[part, 0] + g * 64) * width, width, n_rows, out[group], tiles[part],
+                                     tile_words[part], words[part])
             for i in range(scales.shape[0]):
-                wrong[part] |= has_wrong_scale(out[group], block_bytes, scales[i])
+                wrong |= has_wrong_scale(out[group], block_bytes, scales[i])
+        found[part, 0] |= wrong
+        found[part, 1] = np.int64(seen)

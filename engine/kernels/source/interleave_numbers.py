@@ -12,15 +12,28 @@ def transpose_group(rows, first, n_rows, out):
                 out[i * 64 + row] = 0
 
 
-# pythran export interleave_numbers(uint16[:,:] order(C), uint16[:,:] order(C), int64[:,:] order(C), int)
-# pythran export interleave_numbers(uint32[:,:] order(C), uint32[:,:] order(C), int64[:,:] order(C), int)
-def interleave_numbers(rows, out, pieces, threads):
+def has_wrong_number(group, exponent):
+    """Whether all exponent bits of a number are set: it is infinite or NaN."""
+    found = 0
+    for i in range(group.shape[0]):
+        found |= 1 if (group[i] & exponent) == exponent else 0
+    return found
+
+
+# pythran export interleave_numbers(uint16[:,:] order(C), uint16[:,:] order(C), int64[:,:] order(C), uint16[:] order(C),
+#                                   int64[:,:] order(C), int)
+# pythran export interleave_numbers(uint32[:,:] order(C), uint32[:,:] order(C), int64[:,:] order(C), uint32[:] order(C),
+#                                   int64[:,:] order(C), int)
+def interleave_numbers(rows, out, pieces, exponents, found, threads):
     """rows: [rows, width]; out: [groups, width * 64], of which the groups of pieces are overwritten.
 
     pieces: int64[threads, 3], for each thread its first row in rows, how many, and their first group in out.
+    exponents: masks; found: int64[threads, 2], of which the first is set to 1 where a number has all bits of one.
     """
     #omp parallel for schedule(static) num_threads(threads)
     for part in range(threads):
         for g in range((pieces[part, 1] + 63) // 64):
             n_rows = min(64, pieces[part, 1] - g * 64)
             transpose_group(rows, pieces[part, 0] + g * 64, n_rows, out[pieces[part, 2] + g])
+            for i in range(exponents.shape[0]):
+                found[part, 0] |= has_wrong_number(out[pieces[part, 2] + g], exponents[i])

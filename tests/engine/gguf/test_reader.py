@@ -45,7 +45,7 @@ def test_a_file_cut_short_while_open_is_an_error_and_no_death(tmp_path):
         assert bytes(first.in_memory().data) == before
         with pytest.raises(ModelFileError, match="shorter"):
             last.in_memory()
-        assert first.in_memory().in_memory().read is None
+        assert first.in_memory().in_memory().source is None
 
 
 def test_everything_comes_back(tmp_path: Path) -> None:

@@ -1,0 +1,132 @@
+"""Products straight from the map of a file, for people short of memory.
+
+Some groups of rows at a time are interleaved into a window that stays in the cache, and computed with there by
+the same kernels.  See docs/decisions/0010-memory-of-weights.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.kernels.checks import check_array, check_output, require
+from engine.kernels.linear import LinearScratch, bind_linear
+from engine.kernels.packing import GROUP, PLAIN_DTYPES, PackedWeight, Packer, packed_nbytes, thread_groups
+from engine.quantisation.dequantise import dequantise
+from engine.tensor import Tensor
+
+Floats = NDArray[np.float32]
+
+WINDOW_BYTES = 512 * 1024
+"""Of a thread's share of the window: with the rows it comes from, about a core's second-level cache."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MappedWeight:
+    """W of y = W x, where the file holds it."""
+
+    tensor: Tensor
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where the tensor is no matrix without gaps."""
+        shape = self.tensor.shape
+        fits = len(shape) == 2 and min(shape) > 0 and self.tensor.is_contiguous
+        require(fits, f"{self.tensor.name}: {shape} is no matrix without gaps")
+
+    @property
+    def rows(self) -> int:
+        return self.tensor.shape[0]
+
+    @property
+    def cols(self) -> int:
+        return self.tensor.shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        """None: the pages of the map belong to the system, which takes them back as it needs to."""
+        return 0
+
+
+class Window:
+    """Memory of one caller for the rows that are being computed with, and for results of several tokens."""
+
+    def __init__(self, largest_group: int, max_tokens: int, threads: int) -> None:
+        """largest_group: bytes of a group of rows of the widest matrix."""
+        self.packer = Packer(threads)
+        self._data = np.empty(threads * max(largest_group, WINDOW_BYTES), np.uint8)
+        self._max_tokens = max_tokens
+        self._results = np.empty(0, np.float32)
+
+    @property
+    def nbytes(self) -> int:
+        return self._data.nbytes + self._results.nbytes
+
+    def groups_at_once(self, group_bytes: int) -> int:
+        return self.packer.threads * max(1, WINDOW_BYTES // group_bytes)
+
+    def groups(self, count: int, group_bytes: int, dtype: Any) -> NDArray[Any]:
+        """dtype[count, ...], overwritten by every product."""
+        require(count * group_bytes <= self._data.size, f"the window is too small for {count} groups")
+        return self._data[: count * group_bytes].view(dtype).reshape(count, -1)
+
+    def results(self, n_tokens: int, n_rows: int) -> Floats:
+        """float32[n_tokens, n_rows], overwritten by every product."""
+        if self._results.size < n_tokens * n_rows:
+            self._results = np.empty(n_tokens * n_rows, np.float32)
+        return self._results[: n_tokens * n_rows].reshape(n_tokens, n_rows)
+
+
+def bind_mapped_linear(
+    weight: MappedWeight, x: Floats, y: Floats, window: Window, scratch: LinearScratch, threads: int
+) -> Callable[[], None]:
+    """As `bind_linear`.  The call raises ModelFileError where a scale is infinite or no number."""
+    check_array("x", x, np.float32, (None, weight.cols))
+    check_output("y", y, np.float32, (x.shape[0], weight.rows))
+    require(window.packer.threads == threads, "the window is made for another number of threads")
+    tensor = weight.tensor
+    rows = tensor.as_bytes().reshape(weight.rows, -1)
+    group_bytes = packed_nbytes(tensor.type, GROUP, weight.cols)
+    dtype = PLAIN_DTYPES.get(tensor.type.name, np.uint8)
+    at_once = window.groups_at_once(group_bytes) * GROUP
+    calls: list[Callable[[], object]] = []
+    for first in range(0, weight.rows, at_once):
+        part = rows[first : first + at_once]
+        data = window.groups(-(-len(part) // GROUP), group_bytes, dtype)
+        calls.append(window.packer.bind_interleave(tensor, part, data, _pieces(len(part), threads)))
+        floats = data.view(np.float32) if tensor.type.name == "F32" else data
+        packed = PackedWeight(tensor.name, tensor.type, len(part), weight.cols, floats)
+        target = y[:, first : first + at_once]
+        if target.flags.c_contiguous:
+            calls.append(bind_linear(packed, x, target, scratch, threads))
+        else:
+            result = window.results(len(x), len(part))
+            calls.append(bind_linear(packed, x, result, scratch, threads))
+            calls.append(partial(np.copyto, target, result))
+    calls.append(partial(window.packer.require_finite, tensor))
+    return partial(_run_all, tuple(calls))
+
+
+def _pieces(n_rows: int, threads: int) -> NDArray[np.int64]:
+    """Each thread interleaves the groups that it will compute with."""
+    shares = thread_groups(-(-n_rows // GROUP), threads)
+    table = [(first * GROUP, min(stop * GROUP, n_rows) - first * GROUP, first) for first, stop in shares]
+    return np.array(table, np.int64)
+
+
+def _run_all(calls: tuple[Callable[[], object], ...]) -> None:
+    for call in calls:
+        call()
+
+
+def mapped_rows(weight: MappedWeight, ids: NDArray[np.integer[Any]]) -> Floats:
+    """float32[n, cols]: the rows asked for, as an embedding needs them.  Raises IndexError."""
+    if ids.size and (int(ids.min()) < 0 or int(ids.max()) >= weight.rows):
+        raise IndexError(f"row ids must be 0 to {weight.rows - 1}")
+    tensor = weight.tensor
+    chosen = np.ascontiguousarray(tensor.as_bytes()[ids]).reshape(-1)
+    return dequantise(Tensor.contiguous(tensor.name, tensor.type, (len(ids), weight.cols), chosen))
