@@ -1,7 +1,7 @@
 """Products straight from the map of a file, for people short of memory.
 
-Some groups of rows at a time are interleaved into a window that stays in the cache, and computed with there by
-the same kernels.  See docs/decisions/0010-memory-of-weights.md.
+Some groups of rows at a time are interleaved into a window that stays in the cache, and the usual kernels compute
+with it there.  See docs/decisions/0010-memory-of-weights.md.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ class Window:
     def groups(self, count: int, group_bytes: int, dtype: Any) -> NDArray[Any]:
         """dtype[count, ...], overwritten by every product."""
         require(count * group_bytes <= self._data.size, f"the window is too small for {count} groups")
-        return self._data[: count * group_bytes].view(dtype).reshape(count, -1)
+        groups: NDArray[Any] = self._data[: count * group_bytes].view(dtype)
+        return groups.reshape(count, -1)
 
     def results(self, n_tokens: int, n_rows: int) -> Floats:
         """float32[n_tokens, n_rows], overwritten by every product."""

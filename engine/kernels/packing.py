@@ -138,10 +138,11 @@ class Packer:
             exponents = np.array([0x7C00] * len(offsets), data.dtype)
             kernel, numbers = load_kernel("interleave_numbers"), rows.view(data.dtype)
             return partial(kernel, numbers, data, pieces, exponents, self._found, self.threads)
+        upper_bytes = np.array(offsets, np.int64) + 1
         return partial(
             load_kernel("interleave"), rows.reshape(-1), width, data.view(np.uint64), pieces,
-            tensor.type.block_bytes, np.array(offsets, np.int64) + 1, self._tiles, self._tiles.view(np.uint64),
-            self._words, self._found, self.threads,
+            tensor.type.block_bytes, upper_bytes, self._tiles, self._tiles.view(np.uint64), self._words,
+            self._found, self.threads,
         )  # fmt: skip
 
     def require_finite(self, tensor: Tensor) -> None:

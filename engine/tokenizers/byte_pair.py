@@ -54,7 +54,8 @@ class BytePairTokenizer(Tokenizer):
         # No symbol holds a space, so "left right" names a pair without doubt.
         self._ranks = {merge: rank for rank, merge in enumerate(merges)}
         spellable = (TokenKind.NORMAL, TokenKind.UNUSED, TokenKind.BYTE)
-        self._ids = {vocabulary.texts[token]: token for token in vocabulary.ids_of_kind(*spellable)}
+        texts = vocabulary.texts
+        self._ids = {texts[token]: token for token in vocabulary.ids_of_kind(*spellable)}
 
     def _priority(self, left: str, right: str) -> int | None:
         return self._ranks.get(f"{left} {right}")

@@ -8,7 +8,7 @@ from engine.tokenizers.byte_pair import BytePairTokenizer
 from engine.tokenizers.pretokenize import FALLBACK, PRE_TOKENIZERS
 from engine.tokenizers.sentence_piece import SentencePieceTokenizer
 from engine.tokenizers.tokenizer import Tokenizer
-from engine.tokenizers.vocabulary import Vocabulary, read_vocabulary
+from engine.tokenizers.vocabulary import Vocabulary, decoded, read_vocabulary
 
 _PREFIX = "tokenizer.ggml."
 
@@ -51,7 +51,7 @@ def _load_byte_pair(metadata: Metadata, vocabulary: Vocabulary) -> BytePairToken
         raise TokenizerError(
             f"{metadata.file_name}: the byte-pair vocabulary has no merges ({key} is missing)."
         )
-    merges = [raw.decode("utf-8", "surrogateescape") for raw in metadata.get_byte_strings(key)]
+    merges = decoded(metadata.get_byte_strings(key))
     return BytePairTokenizer(
         vocabulary,
         merges,

@@ -48,9 +48,9 @@ class SentencePieceTokenizer(Tokenizer):
         self._add_space_prefix = add_space_prefix
         self._byte_ids = self._read_byte_ids()
         normal = vocabulary.ids_of_kind(TokenKind.NORMAL, TokenKind.UNUSED)
-        costs = (-scores).tolist()
-        self._ids = {vocabulary.texts[token]: token for token in normal}
-        self._costs: dict[str, float] = {text: costs[token] for text, token in self._ids.items()}
+        texts = vocabulary.texts
+        self._ids = {texts[token]: token for token in normal}
+        self._costs: list[float] = (-scores).tolist()
         self._word_start = self._find_word_start()
 
     @property
@@ -71,12 +71,14 @@ class SentencePieceTokenizer(Tokenizer):
 
         Words can then be encoded one by one and remembered.
         """
-        joined = {text[i - 1] for text in self._ids for i in range(1, len(text)) if text[i] == _SPACE}
+        spaced = [text for text in self._ids if text.rfind(_SPACE) > 0]
+        joined = {text[i - 1] for text in spaced for i in range(1, len(text)) if text[i] == _SPACE}
         inside = "".join(map(re.escape, sorted(joined | {_SPACE})))
         return re.compile(f"(?<=[^{inside}])(?={_SPACE})")
 
     def _priority(self, left: str, right: str) -> float | None:
-        return self._costs.get(left + right)
+        token = self._ids.get(left + right)
+        return None if token is None else self._costs[token]
 
     def _encode_plain(self, text: str) -> list[int]:
         prefix = _SPACE if self._add_space_prefix else ""
@@ -98,7 +100,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     def _plain_piece(self, token: int) -> bytes:
         text = self.vocabulary.texts[token]
-        if self.vocabulary.kinds[token] is TokenKind.BYTE and (match := _BYTE_TEXT.fullmatch(text)):
+        if self.vocabulary.kinds[token] == TokenKind.BYTE and (match := _BYTE_TEXT.fullmatch(text)):
             return bytes([int(match[1], 16)])
         return text.replace(_SPACE, " ").encode("utf-8", "surrogateescape")
 

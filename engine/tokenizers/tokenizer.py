@@ -162,7 +162,7 @@ class Tokenizer(ABC):
         kind = self.vocabulary.kinds[token]
         if kind in (TokenKind.CONTROL, TokenKind.UNKNOWN):
             return b""
-        if kind is TokenKind.USER_DEFINED:
+        if kind == TokenKind.USER_DEFINED:
             return self._user_defined_text(token).encode("utf-8", "surrogateescape")
         return self._plain_piece(token)
 
