@@ -1,10 +1,10 @@
 """How far the next token of each program is from a float64 computation of the same file; into RESULTS.md.
 
-    python -m benchmarks.accuracy
+    python -m benchmarks.accuracy [--files gemma]
 
 For 200 positions of running text, the distribution of the next token is compared with that of the tests' slow
 reference (tests/helpers/slow_reference.py).  The reference takes a minute per model, once: its answers are
-kept in work/.
+kept in work/.  RESULTS.md is written when all files are compared.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.arguments import names_of
 from benchmarks.llama_peer import PACKAGE, VERSION, WORK, peer_python
 from benchmarks.machine import machine_facts
 from benchmarks.model_files import FILES, file_path
@@ -29,6 +30,7 @@ from engine.tokenizers import load_tokenizer
 from tests.helpers.slow_reference import log_softmax, reference_logits
 from tests.helpers.truth import N_TEXT, RUNNING_TEXT, mean_divergence
 
+REAL_FILES = [name for name, file in FILES.items() if not file.is_large]
 CONTEXT = 512
 SURE = 0.05
 """Apart in log-probability: where the reference's best two are closer, either may be taken."""
@@ -83,20 +85,19 @@ def variants() -> dict[str, Program]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Compares both programs with a float64 computation.")
-    parser.add_argument("--files", default="smollm2,gemma", help="of smollm2,gemma")
-    parser.add_argument("--keep", action="store_true", help="write RESULTS.md though not all files are read")
+    add = parser.add_argument
+    add("--files", type=names_of(REAL_FILES), default=REAL_FILES, help=f"of {','.join(REAL_FILES)}")
     options = parser.parse_args()
-    files = options.files.split(",")
     rows = []
     try:
-        for file in files:
+        for file in options.files:
             rows += _rows(file)
     except RuntimeError as error:
         print(error, file=sys.stderr)
         return 1
     result = table(["file", "program", "divergence", "same choice", "tokens read"], rows)
     print(result)
-    if options.keep or set(files) == {"smollm2", "gemma"}:
+    if set(options.files) == set(REAL_FILES):
         facts = machine_facts() | {"kernels": current_level(), "llama.cpp": f"{PACKAGE} {VERSION}"}
         lines = "\n".join(f"- {label}: {text}" for label, text in facts.items())
         write_section("accuracy", f"## Accuracy\n\n{lines}\n\n{result}\n\n{EXPLANATION}")

@@ -12,8 +12,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import defaultdict
-from collections.abc import Callable
 
+from benchmarks.arguments import names_of
 from benchmarks.llama_peer import PACKAGE, VERSION, peer_python, system_info
 from benchmarks.machine import machine_facts
 from benchmarks.model_files import FILES
@@ -69,8 +69,8 @@ def main() -> int:
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Compares the speed of Causerie and llama.cpp.")
     add = parser.add_argument
-    add("--files", type=_names(tuple(FILES)), default=list(FILES), help=f"of {','.join(FILES)}")
-    add("--only", type=_names(PARTS), default=list(PARTS), help=f"of {','.join(PARTS)}")
+    add("--files", type=names_of(FILES), default=list(FILES), help=f"of {','.join(FILES)}")
+    add("--only", type=names_of(PARTS), default=list(PARTS), help=f"of {','.join(PARTS)}")
     add("--pairs", type=int, default=5, metavar="N", help="pairs of runs (default 5)")
     add("--threads", type=int, default=usable_cores(), metavar="N", help="of both (default: the cores)")
     add("--keep", action="store_true", help="write RESULTS.md though not everything is measured")
@@ -78,16 +78,6 @@ def _parse() -> argparse.Namespace:
     if options.pairs < 1 or options.threads < 1:
         parser.error("--pairs and --threads must be at least 1")
     return options
-
-
-def _names(known: tuple[str, ...]) -> Callable[[str], list[str]]:
-    def parse(text: str) -> list[str]:
-        names = text.split(",")
-        if unknown := set(names) - set(known):
-            raise argparse.ArgumentTypeError(f"{', '.join(sorted(unknown))}: not of {', '.join(known)}")
-        return names
-
-    return parse
 
 
 def _measure(options: argparse.Namespace) -> dict[tuple[str, str], list[Pair]]:
