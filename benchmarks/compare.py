@@ -51,10 +51,12 @@ def main() -> int:
     try:
         pairs = _measure(options)
         machine = machine_facts() | {
-            "threads": str(options.threads),
+            "threads, pairs": f"{options.threads}, {options.pairs}",
             "kernels": current_level(),
             "llama.cpp": f"{PACKAGE} {VERSION}; {system_info(peer_python('native'))}",
         }
+        if "avx2" in options.only:
+            machine["llama.cpp for AVX2"] = system_info(peer_python("avx2"))
     except RuntimeError as error:
         print(error, file=sys.stderr)
         return 1
@@ -114,13 +116,17 @@ def _speed_table(pairs: dict[tuple[str, str], list[Pair]]) -> str:
             [
                 title,
                 name,
-                f"{result.ours:.3g}",
-                f"{result.theirs:.3g}",
+                _three_digits(result.ours),
+                _three_digits(result.theirs),
                 f"**{result.ratio:.2f}**",
                 f"{result.lowest:.2f} to {result.highest:.2f}",
             ]
         )
     return table(["file", "measure", "Causerie", "llama.cpp", "ratio", "lowest to highest"], rows)
+
+
+def _three_digits(number: float) -> str:
+    return f"{number:.3g}" if number < 999.5 else f"{number:,.0f}"
 
 
 if __name__ == "__main__":

@@ -57,6 +57,11 @@ def llama(python: Path) -> Program:
     return Program("llama.cpp", (str(python), str(Path(__file__).with_name("run_llama.py"))))
 
 
+def _clean_environment() -> dict[str, str]:
+    """Without what the engine, once imported here, says about waiting threads: each program has its own."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "GOMP_"))}
+
+
 class Side:
     """A started program.  A context manager; leaving it ends the process."""
 
@@ -82,7 +87,7 @@ class Side:
             stderr=self._complaints,
             text=True,
             cwd=ROOT,
-            env={**os.environ, **program.environment},
+            env=_clean_environment() | program.environment,
         )
         try:
             answer = self._read_answer()

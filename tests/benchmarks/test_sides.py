@@ -65,3 +65,14 @@ def test_a_program_that_fails_later(tmp_path: Path) -> None:
         assert side.load_to_first_token == 1.5
         with pytest.raises(RuntimeError, match="tired"):
             side.measure("read", 5)
+
+
+def test_neither_program_inherits_how_the_threads_of_the_other_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
+    monkeypatch.setenv("GOMP_SPINCOUNT", "1")
+    text = "import json, os; print(json.dumps({'load_to_first_token': 1, 'version': sorted(os.environ)}))"
+    with Side(script(text), tmp_path, 64, 1) as side:
+        assert "PATH" in side.version
+        assert "OMP_WAIT_POLICY" not in side.version and "GOMP_SPINCOUNT" not in side.version
