@@ -65,6 +65,6 @@ def outline(file: GGUFFile, settings: LoadSettings) -> ModelOutline:
     description = describe(file.metadata, embedding.shape[0])
     context_size = settings.context_size or min(description.context_length, DEFAULT_CONTEXT)
     max_batch = min(settings.prompt_chunk, context_size)
-    spec = cache_spec(description, context_size, max_batch)
+    spec = cache_spec(description, context_size, max_batch, kv=settings.kv)
     plan = plan_layers(description, file.tensors, BatchShape(max_batch, 1))
     return ModelOutline(description, context_size, spec, plan, file.tensors)

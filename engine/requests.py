@@ -8,13 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from engine.errors import SettingsError
 
 FinishReason = Literal["stop", "length", "context", "cancelled"]
 """stop: end-of-generation token or stop string; length: max_tokens reached; context: the context is
 full; cancelled: the person asked to stop."""
+
+KVKind = Literal["f16", "q8"]
+"""Numbers of a KV cache: half precision, or 8 bits with a scale for each position and 64 numbers of a head."""
 
 
 def _require(condition: bool, title: str) -> None:
@@ -91,12 +94,14 @@ class LoadSettings:
     threads: compute threads; None: the physical cores this process may use.
     backend: name of a backend of the entry-point group `causerie.backends`.
     prompt_chunk: tokens of a prompt read between two looks at the stop flag.
+    kv: f16 keeps keys and values in half precision, q8 in 8 bits: half the memory, a little less exact.
     """
 
     context_size: int | None = None
     threads: int | None = None
     backend: str = "cpu"
     prompt_chunk: int = 128
+    kv: KVKind = "f16"
 
     def __post_init__(self) -> None:
         _require(
@@ -108,6 +113,8 @@ class LoadSettings:
             f"threads must be between 1 and 1024, not {self.threads}.",
         )
         _require(self.prompt_chunk >= 1, "prompt_chunk must be at least 1 token.")
+        kinds = get_args(KVKind)
+        _require(self.kv in kinds, f"The KV cache is {' or '.join(kinds)}, not {self.kv!r}.")
 
 
 @dataclass(frozen=True, slots=True)

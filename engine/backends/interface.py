@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from engine.errors import UnsupportedByBackendError
 from engine.graph.plan import Plan
+from engine.requests import KVKind
 from engine.tensor import Tensor
 
 Progress = Callable[[float], None]
@@ -64,13 +65,15 @@ class CacheSpec:
     """The KV cache of a context: one entry per layer that this backend runs.
 
     context_size: positions per sequence.  max_batch: most tokens of one `run`, so that the ring of a
-    sliding-window layer can hold its window and the batch.
+    sliding-window layer can hold its window and the batch.  kv: how numbers are kept; a backend may keep
+    them more exactly.
     """
 
     layers: tuple[LayerCache, ...]
     context_size: int
     max_batch: int
     n_sequences: int = 1
+    kv: KVKind = "f16"
 
 
 @dataclass(frozen=True, slots=True)

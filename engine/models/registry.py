@@ -14,6 +14,7 @@ from engine.graph.operations import BatchShape, Graph, Node
 from engine.graph.plan import Plan, make_plan
 from engine.models import gemma3, llama
 from engine.models.description import ModelDescription
+from engine.requests import KVKind
 from engine.tensor import Tensor
 
 
@@ -71,6 +72,7 @@ def cache_spec(
     max_batch: int,
     n_sequences: int = 1,
     layers: range | None = None,
+    kv: KVKind = "f16",
 ) -> CacheSpec:
     """The KV cache that the layers need."""
     family = family_of(model.architecture)
@@ -82,4 +84,5 @@ def cache_spec(
         context_size=context_size,
         max_batch=max_batch,
         n_sequences=n_sequences,
+        kv=kv,
     )

@@ -1,12 +1,13 @@
-"""The KV cache of the cpu backend: per layer a ring over positions, in half precision, allocated once.
+"""The KV cache of the cpu backend: per layer a ring over positions, in 16 or 8 bits, allocated once.
 
 Position p of a sequence lies in slot p % capacity.  Keys are stored in tiles of 64 positions with the
 positions as the fast axis, so that the scores of a tile vectorise without sums across a vector; values are
 stored position by position.
 
-    keys:   uint16[n_sequences, n_kv_heads, capacity / 64, head_size, 64]   (bits of half-precision numbers)
-    values: uint16[n_sequences, n_kv_heads, capacity, head_size]
+    keys:   [n_sequences, n_kv_heads, capacity / 64, head_size, 64]
+    values: [n_sequences, n_kv_heads, capacity, head_size]
 
+of bits of half-precision numbers, or of 8-bit numbers with scales (`engine.kernels.layer_kv`).
 A layer that sees everything has room for the whole context.  A sliding-window layer has room for its window
 and one batch, since a batch is stored before its first query looks back.
 """
@@ -15,9 +16,7 @@ from __future__ import annotations
 
 from engine.backends.interface import CacheSpec, LayerCache
 from engine.errors import OutOfMemoryError
-from engine.kernels.attention import TILE, LayerKV
-
-HALF_BYTES = 2
+from engine.kernels.layer_kv import TILE, LayerKV
 
 
 def capacity_of(layer: LayerCache, spec: CacheSpec) -> int:
@@ -28,12 +27,14 @@ def capacity_of(layer: LayerCache, spec: CacheSpec) -> int:
     return -(-needed // TILE) * TILE
 
 
+def _shape_of(layer: LayerCache, spec: CacheSpec) -> tuple[int, int, int, int]:
+    """Sequences, KV heads, capacity and head size."""
+    return spec.n_sequences, layer.n_kv_heads, capacity_of(layer, spec), layer.head_size
+
+
 def cache_bytes(spec: CacheSpec) -> int:
     """Bytes of keys and values of all layers and sequences, without allocating them."""
-    return sum(
-        2 * HALF_BYTES * spec.n_sequences * layer.n_kv_heads * capacity_of(layer, spec) * layer.head_size
-        for layer in spec.layers
-    )
+    return sum(LayerKV.bytes_of(*_shape_of(layer, spec), spec.kv) for layer in spec.layers)
 
 
 class KVCache:
@@ -42,7 +43,9 @@ class KVCache:
     def __init__(self, spec: CacheSpec) -> None:
         self.spec = spec
         try:
-            self.layers = {layer.layer: self._allocate(layer) for layer in spec.layers}
+            self.layers = {
+                layer.layer: LayerKV.allocate(*_shape_of(layer, spec), spec.kv) for layer in spec.layers
+            }
         except (MemoryError, ValueError) as error:
             raise OutOfMemoryError(
                 f"A KV cache of {cache_bytes(spec):,} bytes for {spec.context_size:,} tokens does not fit."

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from engine.backends.cpu.program import Call, Program
 from engine.graph.operations import Node
 from engine.kernels.activation import bind_add, bind_gelu_multiply, bind_silu_multiply, bind_soft_cap
-from engine.kernels.attention import bind_attention, bind_store_kv
+from engine.kernels.attention import bind_attention
+from engine.kernels.layer_kv import bind_store_kv
 from engine.kernels.linear import bind_linear
 from engine.kernels.normalise import bind_rms_norm
 from engine.kernels.packing import PackedWeight, unpack_rows

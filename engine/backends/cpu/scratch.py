@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from engine.backends.interface import CacheSpec
 from engine.graph.plan import Plan
-from engine.kernels.attention import AttentionScratch
+from engine.kernels.attention import SPLIT_TOKENS, AttentionScratch
+from engine.kernels.layer_kv import TILE
 from engine.kernels.linear import LinearScratch
 
 HeadShape = tuple[int, int, int]
@@ -14,20 +15,22 @@ HeadShape = tuple[int, int, int]
 
 
 class Scratch:
-    """linear serves every product of the context; attention has one piece for writing, one for prompts."""
+    """linear serves every product of the context; attention has pieces for one token, for a few, for prompts."""
 
     def __init__(self, max_columns: int, spec: CacheSpec, threads: int) -> None:
         self._max_batch = spec.max_batch
+        self._context_size = -(-spec.context_size // TILE) * TILE
         self._threads = threads
         self.linear = LinearScratch.allocate(spec.max_batch, max_columns, threads)
         self._attention: dict[tuple[int, HeadShape], AttentionScratch] = {}
 
     def attention(self, n_tokens: int, shape: HeadShape) -> AttentionScratch:
-        """For n_tokens queries.  A single one has a layout of its own."""
-        key = (1 if n_tokens == 1 else self._max_batch, shape)
-        if key not in self._attention:
-            self._attention[key] = AttentionScratch.allocate(key[0], *shape, self._threads)
-        return self._attention[key]
+        """For n_tokens queries, as `attention_sizes` tells."""
+        size = next(size for size in attention_sizes(self._max_batch) if n_tokens <= size)
+        if (size, shape) not in self._attention:
+            made = AttentionScratch.allocate(size, self._context_size, *shape, self._threads)
+            self._attention[size, shape] = made
+        return self._attention[size, shape]
 
     def clear(self) -> None:
         """Gives the memory back; nothing can be bound afterwards."""
@@ -37,6 +40,11 @@ class Scratch:
     @property
     def nbytes(self) -> int:
         return self.linear.nbytes + sum(scratch.nbytes for scratch in self._attention.values())
+
+
+def attention_sizes(max_batch: int) -> tuple[int, ...]:
+    """Batch sizes that attention has scratch for, ascending: one token, as many as split the context, all."""
+    return tuple(sorted({1, min(SPLIT_TOKENS, max_batch), max_batch}))
 
 
 def head_shapes(plan: Plan) -> Iterable[HeadShape]:
@@ -52,6 +60,6 @@ def scratch_bytes(plan: Plan, max_columns: int, spec: CacheSpec, threads: int) -
     """Bytes that the scratch of a context comes to.  It is made and dropped again: a few untouched MB."""
     scratch = Scratch(max_columns, spec, threads)
     for shape in head_shapes(plan):
-        scratch.attention(1, shape)
-        scratch.attention(spec.max_batch, shape)
+        for size in attention_sizes(spec.max_batch):
+            scratch.attention(size, shape)
     return scratch.nbytes

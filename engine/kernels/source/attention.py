@@ -1,213 +1,225 @@
-"""Attention over a KV cache with the online softmax of Milakov and Gimelshein 2018.
+"""Attention over a KV cache, tile by tile with an online softmax: nothing as long as the context is ever held,
+except where a few tokens split it.
 
-One piece of work is one KV head and a block of queries.  Tiles of 64 positions are decoded from float16 once and
-used by every query head that shares the KV head and every query of the block; a row is one (query, query head).
-Nothing as long as the context is ever held.  Both products are those of `panel`: 64 numbers of a head against
-2 x 32 positions, and 64 positions against 32 numbers of a head.
+One piece of work is one KV head, a block of queries, and, where queries are few, one chunk of the context.  Tiles of
+64 positions are decoded once and used by every query head that shares the KV head and every query of the block; a row
+is one (query, query head).  Both products are those of `panel_rows`: 64 numbers of a head against 2 x 32 positions,
+and 64 positions against 32 numbers of a head.  Chunks end at fixed positions and are put together in their order, so
+the number of threads never changes a result.
 """
 
 import numpy as np
 
-from .exponential import exponentials
-from .panel import multiply_6, multiply_14
+from .kv_tiles import clear, decode_byte_keys, decode_byte_values, decode_half_keys, decode_half_values
+from .panel_rows import multiply_tile
+from .tile_softmax import UNSEEN, soften_rows
 
 
-def multiply_tile(w, x, y, tile):
-    if tile == 14:
-        multiply_14(w, x, y)
-    else:
-        multiply_6(w, x, y)
+def tile_of(n_rows, widest):
+    """Rows multiplied at once: few where there are few, since those that are missing are multiplied too."""
+    if n_rows <= 4 or (widest < 8 and 6 < n_rows <= 8):
+        return 4
+    return 8 if widest > 8 and n_rows <= 8 else widest
 
 
-def clear(values):
-    for i in range(values.shape[0]):
-        values[i] = np.float32(0)
+def run_end(sequences, first, end):
+    """Where the run of one sequence that begins at first ends."""
+    last = first + 1
+    while last < end and sequences[last] == sequences[first]:
+        last += 1
+    return last
 
 
-def widen(halves, out, count, bits, floats):
-    """count float16 bits to float32; infinities and NaN stay what they are, so that damage shows."""
-    to_half = np.float32(2.0**112)
+def first_seen(positions, first, last, window):
+    oldest = positions[first]
+    for query in range(first, last):
+        oldest = min(oldest, positions[query])
+    return max(0, oldest - window + 1) if window > 0 else 0
+
+
+def newest_of(positions, first, last):
+    newest = positions[first]
+    for query in range(first, last):
+        newest = max(newest, positions[query])
+    return newest
+
+
+def times(values, factor, out, count):
     #omp simd
     for i in range(count):
-        half = np.int32(halves[i])
-        # 0x8000 where the exponent is all ones, times 0xFF00: the exponent of a float32 infinity.
-        top = (((half & np.int32(0x7C00)) + np.int32(0x400)) & np.int32(0x8000)) * np.int32(0xFF00)
-        sign = np.int32(np.uint32(half & np.int32(0x8000)) << np.uint32(16))
-        bits[i] = sign | top | ((half & np.int32(0x7FFF)) << np.int32(13))
-    #omp simd
-    for i in range(count):
-        out[i] = floats[i] * to_half
-
-
-def decode_keys(keys, panel, bits, floats):
-    """float16 bits [head_size, 64] of one tile to [head blocks, 2, 64 * 32]; what lies beyond the head stays zero."""
-    for i in range(keys.shape[0]):
-        for half in range(panel.shape[1]):
-            widen(keys[i, half * 32:], panel[i // 64, half, i % 64 * 32:], 32, bits, floats)
-
-
-def decode_values(values, n_slots, panel, bits, floats):
-    """float16 bits [slots, head_size] to [parts of 32, 64 * 32]; positions not asked for become zero."""
-    head_size = values.shape[1]
-    for i in range(panel.shape[0]):
-        width = min(32, head_size - i * 32)
-        for position in range(n_slots):
-            widen(values[position, i * 32:], panel[i, position * 32:], width, bits, floats)
-        clear(panel[i, n_slots * 32:])
+        out[i] = values[i] * factor
 
 
 def pack_queries(q, first, n_rows, group, head, head_size, scale, packed, tile):
-    """Rows of q, multiplied by scale, as [row tile, head blocks, 64 * tile]; zeros after the last row."""
+    """Rows of q, multiplied by scale, to [row tile, head blocks, tile * 64]; zeros after the last row."""
     n_tiles = (n_rows + tile - 1) // tile
-    for row in range(n_tiles * tile):
-        query = first + row // group
-        column = (head * group + row - row // group * group) * head_size
-        for i in range(head_size):
-            value = q[query, column + i] * scale if row < n_rows else np.float32(0)
-            packed[row // tile, i // 64, i % 64 * tile + row % tile] = value
+    for row in range(n_rows):
+        start = (head * group + row - row // group * group) * head_size
+        for block in range(packed.shape[1]):
+            times(q[first + row // group, start + block * 64:], scale,
+                  packed[row // tile, block, row % tile * 64:], min(64, head_size - block * 64))
+    for row in range(n_rows, n_tiles * tile):
+        for block in range(packed.shape[1]):
+            clear(packed[row // tile, block, row % tile * 64:row % tile * 64 + 64], 0)
 
 
-def cap_scores(line, cap, bits, powers):
-    for lane in range(line.shape[0]):
-        line[lane] *= np.float32(2) / cap
-    exponentials(line, 64, bits, powers)
-    for lane in range(line.shape[0]):
-        line[lane] = cap - (np.float32(2) * cap) / (np.float32(1) + line[lane])
-
-
-def softmax_step(line, low, high, gathered, column, peaks, sums, row, bits, powers):
-    """line[low:high] become exp(score - peak), the rest zero; where the peak rises, the sums and the outputs gathered
-    so far, of this row's column in each part, are brought to the new one."""
-    peak = peaks[row]
-    for lane in range(low, high):
-        peak = max(peak, line[lane])
-    if peak > peaks[row]:
-        factor = np.float32(0)
-        if sums[row] > np.float32(0):
-            factor = np.float32(np.exp(np.float64(peaks[row] - peak)))
-        sums[row] *= factor
-        for part in range(gathered.shape[0]):
-            for lane in range(32):
-                gathered[part, column + lane] *= factor
-        peaks[row] = peak
-    for lane in range(line.shape[0]):
-        line[lane] -= peak
-    exponentials(line, 64, bits, powers)
-    for lane in range(low):
-        line[lane] = np.float32(0)
-    for lane in range(high, 64):
-        line[lane] = np.float32(0)
+def sum_of(sums, row):
+    """The sixteen partial sums of a row added up."""
     total = np.float32(0)
-    for lane in range(low, high):
-        total += line[lane]
-    sums[row] += total
+    for lane in range(16):
+        total += sums[row * 16 + lane]
+    return total
 
 
-def score_rows(positions, first, block, n_rows, row_tile, group, window, cap, tile, scores, line, weights, gathered,
-               peaks, sums, bits, floats):
-    """Scores [2, tile * 32] of one tile of rows and positions to softmax weights [64 * tile]."""
-    for j in range(tile):
-        row = row_tile * tile + j
-        low = 0
-        high = 0
-        if row < n_rows:
-            position = positions[first + row // group]
-            if window > 0:
-                low = max(0, position - window + 1 - block * 64)
-            high = min(64, position + 1 - block * 64)
-        if low < high:
-            for lane in range(32):
-                line[lane] = scores[0, j * 32 + lane]
-                line[32 + lane] = scores[1, j * 32 + lane]
-            if cap > np.float32(0):
-                cap_scores(line, cap, bits, floats)
-            softmax_step(line, low, high, gathered, j * 32, peaks, sums, row, bits, floats)
-        else:
-            clear(line)
-        for lane in range(line.shape[0]):
-            weights[lane * tile + j] = line[lane]
+def unpack_row(gathered, row, tile, factor, out):
+    """One row of [row tiles, head blocks, tile * 64], times factor, to [head_size]."""
+    for block in range(gathered.shape[1]):
+        times(gathered[row // tile, block, row % tile * 64:], factor, out[block * 64:],
+              min(64, out.shape[0] - block * 64))
 
 
-def attend(q, out, positions, keys, values, first, last, head, group, window, scale, cap, tile, key_panel, value_panel,
-           packed, scores, line, weights, gathered, peaks, sums, bits, floats):
-    """Queries first to last, all of one sequence, against one KV head: keys [tiles, head_size, 64], values
-    [capacity, head_size]."""
-    head_size = values.shape[1]
-    n_tiles_of_ring = keys.shape[0]
+def attend(q, positions, keys, values, byte_keys, byte_values, key_scales, value_scales, sequence, head, first, last,
+           begin, end, group, window, scale, cap, tile, key_panel, value_panel, packed, scores, weights, gathered,
+           peaks, sums, line, bits, floats):
+    """Queries first to last, all of one sequence, against tiles begin to end of one KV head: gathered [row tiles,
+    head blocks, tile * 64], peaks and sums of the softmax."""
+    head_size = values.shape[3]
+    n_tiles_of_ring = keys.shape[2]
+    halves = byte_keys.shape[0] == 0
     n_rows = (last - first) * group
     n_row_tiles = (n_rows + tile - 1) // tile
     pack_queries(q, first, n_rows, group, head, head_size, scale, packed, tile)
     for row_tile in range(n_row_tiles):
         for part in range(gathered.shape[1]):
-            clear(gathered[row_tile, part])
+            clear(gathered[row_tile, part], 0)
     for row in range(n_row_tiles * tile):
-        peaks[row] = np.float32(-3.0e38)
-        sums[row] = np.float32(0)
-
-    oldest = positions[first]
-    newest = positions[first]
-    for query in range(first, last):
-        oldest = min(oldest, positions[query])
-        newest = max(newest, positions[query])
-    oldest = max(0, oldest - window + 1) if window > 0 else 0
-    for block in range(oldest // 64, newest // 64 + 1):
+        peaks[row] = np.float32(UNSEEN)
+    clear(sums, 0)
+    newest = newest_of(positions, first, last)
+    for block in range(begin, end):
         # Not %: Pythran 0.19 miscompiles a loop variable's modulo where the loop does not start at zero.
-        in_ring = block - block // n_tiles_of_ring * n_tiles_of_ring
-        decode_keys(keys[in_ring], key_panel, bits, floats)
-        decode_values(values[in_ring * 64:], min(64, newest + 1 - block * 64), value_panel, bits, floats)
+        ring = block - block // n_tiles_of_ring * n_tiles_of_ring
+        n_slots = min(64, newest + 1 - block * 64)
+        if halves:
+            decode_half_keys(keys[sequence, head, ring], key_panel, bits, floats)
+            decode_half_values(values[sequence, head, ring * 64:], n_slots, value_panel, bits, floats)
+        else:
+            decode_byte_keys(byte_keys[sequence, head, ring], key_scales[sequence, head, ring], key_panel)
+            decode_byte_values(byte_values[sequence, head, ring * 64:], value_scales[sequence, head, ring * 64:],
+                               n_slots, value_panel)
         for row_tile in range(n_row_tiles):
-            for half in range(scores.shape[0]):
-                clear(scores[half])
-                for part in range(key_panel.shape[0]):
-                    multiply_tile(key_panel[part, half], packed[row_tile, part], scores[half], tile)
-            score_rows(positions, first, block, n_rows, row_tile, group, window, cap, tile, scores, line, weights,
-                       gathered[row_tile], peaks, sums, bits, floats)
+            clear(scores, 0)
+            for part in range(key_panel.shape[0]):
+                multiply_tile(key_panel[part], packed[row_tile, part], scores, tile)
+            soften_rows(positions, first, block, n_rows, row_tile, group, window, cap, tile, scores, line,
+                        weights, gathered[row_tile], peaks, sums, bits, floats)
             for part in range(value_panel.shape[0]):
                 multiply_tile(value_panel[part], weights, gathered[row_tile, part], tile)
 
-    for row in range(n_rows):
-        column = (head * group + row - row // group * group) * head_size
-        factor = np.float32(1) / sums[row]
-        for i in range(head_size):
-            out[first + row // group, column + i] = gathered[row // tile, i // 32, row % tile * 32 + i % 32] * factor
+
+def merge_chunks(partial, partial_statistics, row, n_chunks, out):
+    """The chunks of one row, [chunks, rows, head_size] with peaks and sums [2, chunks, rows], put together."""
+    peak = partial_statistics[0, 0, row]
+    for chunk in range(1, n_chunks):
+        peak = max(peak, partial_statistics[0, chunk, row])
+    clear(out, 0)
+    total = np.float32(0)
+    for chunk in range(n_chunks):
+        factor = np.float32(np.exp(np.float64(partial_statistics[0, chunk, row] - peak)))
+        total += factor * partial_statistics[1, chunk, row]
+        part = partial[chunk, row]
+        for i in range(out.shape[0]):
+            out[i] += factor * part[i]
+    for i in range(out.shape[0]):
+        out[i] /= total
 
 
 # pythran export attention(float32[:,:] order(C), float32[:,:] order(C), int32[:] order(C), int32[:] order(C),
-#                          uint16[:,:,:,:,:] order(C), uint16[:,:,:,:] order(C), float32[:,:,:,:] order(C),
-#                          float32[:,:,:] order(C), float32[:,:,:,:] order(C), float32[:,:,:] order(C),
-#                          float32[:,:] order(C), float32[:,:,:,:] order(C), float32[:,:,:] order(C),
-#                          int32[:,:] order(C), float32[:,:] order(C), int, int, float32, float32, int, int)
-def attention(q, out, positions, sequences, keys, values, key_panels, value_panels, packed, scores, weights,
-              gathered, statistics, bits, floats, block_size, window, scale, cap, tile, threads):
-    """q, out: float32[n, heads * head_size]; positions, sequences: int32[n];
-    keys: uint16[sequences, kv_heads, capacity / 64, head_size, 64];
-    values: uint16[sequences, kv_heads, capacity, head_size];
-    block_size: queries of one piece of work; window: positions seen, 0 for all; cap: 0 for none.
+#                          int16[:,:,:,:] order(C), int16[:,:,:,:] order(C), int8[:,:,:,:] order(C),
+#                          int8[:,:,:,:] order(C), float32[:,:,:,:,:] order(C), float32[:,:,:,:] order(C),
+#                          float32[:,:,:] order(C), float32[:,:,:] order(C), float32[:,:,:,:] order(C),
+#                          float32[:,:] order(C), float32[:,:] order(C), float32[:,:,:,:] order(C),
+#                          float32[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C),
+#                          int32[:,:] order(C), float32[:,:] order(C), float32[:,:,:] order(C), float32[:,:,:] order(C),
+#                          int, int, int, float32, float32, int, int)
+def attention(q, out, positions, sequences, keys, values, byte_keys, byte_values, key_scales, value_scales,
+              key_panels, value_panels, packed, scores, weights, gathered, peaks, sums, lines, bits, floats, partial,
+              partial_statistics, block_size, chunk_tiles, window, scale, cap, widest, threads):
+    """q, out: float32[n, heads * head_size]; positions, sequences: int32[n].
 
-    Scratch, one row per thread, with head blocks = head_size / 64 and parts = head_size / 32, both rounded up, and
-    row tiles = block_size * heads / kv_heads / tile rounded up; zeros at the start: key_panels [head blocks, 2,
-    64 * 32], value_panels [parts, 64 * 32], packed [row tiles, head blocks, 64 * tile], scores [2, tile * 32],
-    weights [64 * tile], gathered [row tiles, parts, tile * 32], statistics [3, at least 64 and the rows of all row
-    tiles], bits [64] and floats, its float32 view.
+    Of a cache in float16, as bits: keys int16[sequences, kv_heads, tiles, head_size * 64], values int16[sequences,
+    kv_heads, tiles * 64, head_size].  Of one in 8 bits, where the other has no sequences: byte_keys and byte_values
+    of the same shapes, key_scales [sequences, kv_heads, tiles, head blocks, 64], value_scales [sequences, kv_heads,
+    tiles * 64, head blocks].
+
+    block_size: queries of one piece of work; chunk_tiles: tiles of a chunk, 0 for no chunks; window: positions seen,
+    0 for all; cap: 0 for none; widest: rows that the registers hold at once.
+
+    Scratch, one row per thread, with head blocks = head_size / 64 rounded up, and row tiles = block_size * heads /
+    kv_heads / widest rounded up; zeros at the start: key_panels and value_panels [head blocks, 64 * 64], packed and
+    gathered [row tiles, head blocks, widest * 64], scores and weights [widest * 64], peaks [rows of all row tiles],
+    sums [16 times as many], lines [64], bits [512] and floats, its float32 view.  Of all threads, with chunks:
+    partial [chunks, n * heads, head_size], partial_statistics [2, chunks, n * heads].
     """
     n = q.shape[0]
     n_kv_heads = values.shape[1]
-    group = q.shape[1] // values.shape[3] // n_kv_heads
+    head_size = values.shape[3]
+    n_heads = q.shape[1] // head_size
+    group = n_heads // n_kv_heads
     n_blocks = (n + block_size - 1) // block_size
+    n_chunks = 1
+    if chunk_tiles > 0:
+        first = 0
+        while first < n:
+            last = run_end(sequences, first, n)
+            chunk = first_seen(positions, first, last, window) // 64 // chunk_tiles
+            n_chunks = max(n_chunks, newest_of(positions, first, last) // 64 // chunk_tiles + 1 - chunk)
+            first = last
+
     #omp parallel for schedule(static) num_threads(threads)
-    for part in range(threads):
-        for work in range(part, n_blocks * n_kv_heads, threads):
-            block = work // n_kv_heads
-            head = work - block * n_kv_heads
+    for thread in range(threads):
+        for work in range(thread, n_blocks * n_kv_heads * n_chunks, threads):
+            block = work // (n_kv_heads * n_chunks)
+            head = work // n_chunks - block * n_kv_heads
+            chunk = work - work // n_chunks * n_chunks
             first = block * block_size
             end = min(n, first + block_size)
             while first < end:
-                sequence = sequences[first]
-                last = first + 1
-                while last < end and sequences[last] == sequence:
-                    last += 1
-                attend(q, out, positions, keys[sequence, head], values[sequence, head], first, last, head, group,
-                       window, scale, cap, tile, key_panels[part], value_panels[part], packed[part], scores[part],
-                       statistics[part, 2, :64], weights[part], gathered[part], statistics[part, 0],
-                       statistics[part, 1], bits[part], floats[part])
+                last = run_end(sequences, first, end)
+                from_tile = first_seen(positions, first, last, window) // 64
+                to_tile = newest_of(positions, first, last) // 64 + 1
+                if chunk_tiles > 0:
+                    chunk_start = (from_tile // chunk_tiles + chunk) * chunk_tiles
+                    from_tile = max(from_tile, chunk_start)
+                    to_tile = min(to_tile, chunk_start + chunk_tiles)
+                tile = tile_of((last - first) * group, widest)
+                if from_tile < to_tile:
+                    attend(q, positions, keys, values, byte_keys, byte_values, key_scales, value_scales,
+                           int(sequences[first]), head, first, last, from_tile, to_tile, group, window, scale, cap, tile,
+                           key_panels[thread], value_panels[thread], packed[thread], scores[thread], weights[thread],
+                           gathered[thread], peaks[thread], sums[thread], lines[thread], bits[thread], floats[thread])
+                    for row in range((last - first) * group):
+                        query = first + row // group
+                        query_head = head * group + row - row // group * group
+                        if chunk_tiles > 0:
+                            wanted = query * n_heads + query_head
+                            unpack_row(gathered[thread], row, tile, np.float32(1), partial[chunk, wanted])
+                            partial_statistics[0, chunk, wanted] = peaks[thread, row]
+                            partial_statistics[1, chunk, wanted] = sum_of(sums[thread], row)
+                        else:
+                            start = query_head * head_size
+                            unpack_row(gathered[thread], row, tile, np.float32(1) / sum_of(sums[thread], row),
+                                       out[query, start:start + head_size])
                 first = last
+
+    if chunk_tiles > 0:
+        first = 0
+        while first < n:
+            last = run_end(sequences, first, n)
+            chunk = first_seen(positions, first, last, window) // 64 // chunk_tiles
+            n_chunks = newest_of(positions, first, last) // 64 // chunk_tiles + 1 - chunk
+            for query in range(first, last):
+                for head in range(n_heads):
+                    merge_chunks(partial, partial_statistics, query * n_heads + head, n_chunks,
+                                 out[query, head * head_size:(head + 1) * head_size])
+            first = last

@@ -10,14 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from engine.kernels.attention import (
-    TILE,
-    AttentionScratch,
-    LayerKV,
-    bind_attention,
-    bind_store_kv,
-    check_batch,
-)
+from engine.kernels.attention import SPLIT_TOKENS, AttentionScratch, bind_attention
+from engine.kernels.layer_kv import TILE, LayerKV, bind_store_kv, check_batch
+from engine.requests import KVKind
 from tests.engine.kernels.guarded import guarded
 from tests.helpers.cpu_levels import COMPILED_LEVELS, NATIVE_LEVELS, at_level
 
@@ -33,6 +28,21 @@ WORST = 2e-5
 def as_halves(values: Floats) -> Doubles:
     with np.errstate(over="ignore"):
         return values.astype(np.float16).astype(np.float64)
+
+
+def stored(cache: LayerKV, sequence: int, position: int) -> tuple[Doubles, Doubles]:
+    """Keys and values [kv_heads, head_size] as an 8-bit cache holds them."""
+    slot, head_size = position % cache.capacity, cache.values.shape[3]
+    key_scales = cache.key_scales[sequence, :, slot // TILE, :, slot % TILE]
+    scales = [
+        np.repeat(s, TILE, axis=1)[:, :head_size] for s in (key_scales, cache.value_scales[sequence, :, slot])
+    ]
+    numbers = cache.keys[sequence, :, slot // TILE, :, slot % TILE], cache.values[sequence, :, slot]
+    keys, values = (number * scale.astype(np.float64) for number, scale in zip(numbers, scales, strict=True))
+    return keys, values
+
+
+KINDS: list[KVKind] = ["f16", "q8"]
 
 
 def slow_attention(
@@ -56,8 +66,16 @@ def slow_attention(
 class History:
     """One layer's cache, fed through `bind_store_kv`, and all that was ever put into it."""
 
-    def __init__(self, sequences: int, kv_heads: int, capacity: int, head_size: int, seed: int = 0) -> None:
-        self.cache = LayerKV.allocate(sequences, kv_heads, capacity, head_size)
+    def __init__(
+        self,
+        sequences: int,
+        kv_heads: int,
+        capacity: int,
+        head_size: int,
+        seed: int = 0,
+        kind: KVKind = "f16",
+    ) -> None:
+        self.cache = LayerKV.allocate(sequences, kv_heads, capacity, head_size, kind)
         self.keys = [np.zeros((0, kv_heads, head_size)) for _ in range(sequences)]
         self.values = [np.zeros((0, kv_heads, head_size)) for _ in range(sequences)]
         self.rng = np.random.default_rng(seed)
@@ -69,12 +87,19 @@ class History:
         k = self.rng.normal(0, 1, (n, kv_heads, head_size)).astype(np.float32)
         v = self.rng.normal(0, 1, (n, kv_heads, head_size)).astype(np.float32)
         positions = np.empty(n, np.int32)
+        lengths = [len(keys) for keys in self.keys]
         for token, sequence in enumerate(sequence_of_token):
-            positions[token] = len(self.keys[sequence])
-            self.keys[sequence] = np.concatenate([self.keys[sequence], as_halves(k[token : token + 1])])
-            self.values[sequence] = np.concatenate([self.values[sequence], as_halves(v[token : token + 1])])
+            positions[token] = lengths[sequence]
+            lengths[sequence] += 1
         sequences = np.array(sequence_of_token, np.int32)
         bind_store_kv(k, v, positions, sequences, self.cache)()
+        for token, sequence in enumerate(sequence_of_token):
+            if self.cache.kind == "f16":
+                key, value = as_halves(k[token]), as_halves(v[token])
+            else:
+                key, value = stored(self.cache, sequence, int(positions[token]))
+            self.keys[sequence] = np.concatenate([self.keys[sequence], key[None]])
+            self.values[sequence] = np.concatenate([self.values[sequence], value[None]])
         return positions, sequences
 
     def check(
@@ -95,7 +120,9 @@ class History:
         q = (self.rng.normal(0, size_of_q, shape)).astype(np.float32)
         scale = head_size**-0.5
         check_batch(positions, sequences, self.cache, window)
-        scratch = scratch or AttentionScratch.allocate(n, kv_heads * group, kv_heads, head_size, threads)
+        scratch = scratch or AttentionScratch.allocate(
+            n, self.cache.capacity, kv_heads * group, kv_heads, head_size, threads
+        )
         truth = np.empty(shape)
         largest = 0.0
         for sequence in np.unique(sequences):
@@ -148,31 +175,34 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case)))
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("level", COMPILED_LEVELS)
-def test_attention(level: str, case: Case) -> None:
+def test_attention(level: str, kind: KVKind, case: Case) -> None:
     with at_level(level):
-        history = History(1, case.kv_heads, case.before + case.n, case.head_size)
+        history = History(1, case.kv_heads, case.before + case.n, case.head_size, kind=kind)
         if case.before:
             history.append([0] * case.before)
         positions, sequences = history.append([0] * case.n)
         history.check(positions, sequences, case.group, case.window, case.cap, case.threads)
 
 
-def test_attention_of_the_uncompiled_source() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_attention_of_the_uncompiled_source(kind: KVKind) -> None:
     with at_level("python"):
-        history = History(1, 1, 70, 6)
+        history = History(1, 1, 70, 6, kind=kind)
         history.append([0] * 63)
         history.check(*history.append([0] * 3), group=2)
         history.check(*history.append([0]), group=1, window=2, cap=3.0)
 
 
 @pytest.mark.parametrize("level", COMPILED_LEVELS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [1, 30])
-def test_the_ring_goes_round(level: str, n: int) -> None:
+def test_the_ring_goes_round(level: str, n: int, kind: KVKind) -> None:
     """Positions beyond the capacity take the slots of positions that the window no longer reaches."""
     with at_level(level):
-        history = History(1, 2, 2 * TILE, 32)
-        scratch = AttentionScratch.allocate(n, 6, 2, 32, threads=2)
+        history = History(1, 2, 2 * TILE, 32, kind=kind)
+        scratch = AttentionScratch.allocate(n, 2 * TILE, 6, 2, 32, threads=2)
         history.append([0] * 100)
         while len(history.keys[0]) < 5 * TILE + 7:
             positions, sequences = history.append([0] * n)
@@ -190,6 +220,24 @@ def test_sequences_of_one_batch_do_not_see_each_other(level: str, window: int) -
         # One token each, and in turns.
         history.check(*history.append([0, 1, 2]), group=3, window=window)
         history.check(*history.append([2, 0, 2, 0, 1, 2]), group=3, window=window)
+
+
+@pytest.mark.parametrize("level", NATIVE_LEVELS)
+@pytest.mark.parametrize("n", [1, SPLIT_TOKENS, SPLIT_TOKENS + 1])
+def test_the_number_of_threads_changes_nothing(level: str, n: int) -> None:
+    """Neither where queries are shared among threads nor where the context is."""
+    with at_level(level):
+        history = History(1, 2, 700, 64)
+        history.append([0] * (700 - n))
+        positions, sequences = history.append([0] * n)
+        q = history.rng.normal(0, 1, (n, 6, 64)).astype(np.float32)
+        results = []
+        for threads in (1, 2, 3, 16):
+            scratch = AttentionScratch.allocate(n, 704, 6, 2, 64, threads)
+            out = np.empty_like(q)
+            bind_attention(q, out, positions, sequences, history.cache, scratch, 0, 0.125)()
+            results.append(out)
+    assert all(np.array_equal(results[0], other) for other in results[1:])
 
 
 @pytest.mark.parametrize("level", COMPILED_LEVELS)
@@ -223,7 +271,7 @@ def test_equal_scores_give_the_mean(level: str, key: float) -> None:
         v = np.arange(n, dtype=np.float32)[:, None].repeat(32, axis=1)
         bind_store_kv(np.full((n, 32), key, np.float32), v, positions, sequences, cache)()
         q = np.full((1, 32), 100.0, np.float32)
-        scratch = AttentionScratch.allocate(1, 1, 1, 32, 1)
+        scratch = AttentionScratch.allocate(1, 128, 1, 1, 32, 1)
         with guarded((1, 32)) as out:
             last = np.array([n - 1], np.int32)
             bind_attention(q, out, last, np.zeros(1, np.int32), cache, scratch, 0, 1.0)()
@@ -239,7 +287,7 @@ def test_a_query_that_is_no_number_shows_in_its_own_output(level: str, value: fl
         positions, sequences = history.append([0] * 100)
         q, out = np.ones((100, 64), np.float32), np.empty((100, 64), np.float32)
         q[70, 40] = value
-        scratch = AttentionScratch.allocate(100, 2, 1, 32, 2)
+        scratch = AttentionScratch.allocate(100, 128, 2, 1, 32, 2)
         bind_attention(q, out, positions, sequences, history.cache, scratch, 0, 0.2)()
     assert np.isnan(out[70, 32:]).all()
     assert np.isfinite(np.delete(out, 70, axis=0)).all()
@@ -260,7 +308,9 @@ def test_attention_of_any_shape(level: str, data: st.DataObject) -> None:
     # A ring is only as long as it must be where a window bounds what is seen.
     capacity = (window if window else max(before)) + len(batch)
     with at_level(level):
-        history = History(n_sequences, kv_heads, capacity, head_size, data.draw(integers(0, 1 << 30), "seed"))
+        seed = data.draw(integers(0, 1 << 30), "seed")
+        kind = data.draw(st.sampled_from(KINDS), "kind")
+        history = History(n_sequences, kv_heads, capacity, head_size, seed, kind)
         for sequence, count in enumerate(before):
             for start in range(0, count, capacity):
                 history.append([sequence] * min(capacity, count - start))
@@ -271,96 +321,3 @@ def test_attention_of_any_shape(level: str, data: st.DataObject) -> None:
             cap=data.draw(st.sampled_from([0.0, 0.0, 5.0]), "cap"),
             threads=data.draw(integers(1, 4), "threads"),
         )
-
-
-def half_bits(values: Floats) -> NDArray[np.uint16]:
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        return values.astype(np.float16).view(np.uint16)
-
-
-def interesting_floats() -> Floats:
-    """All exponents that matter, numbers halfway between two float16, and their neighbours."""
-    rng = np.random.default_rng(3)
-    bits = rng.integers(0, 1 << 23, 60000, np.uint32)
-    bits |= rng.integers(98, 146, bits.size, np.uint32) << 23
-    bits[::3] &= np.uint32(0xFFFFF000)
-    all_halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)
-    middles = ((all_halves[1:].astype(np.float64) + all_halves[:-1]) / 2).astype(np.float32)
-    special = np.array([0, 65504, 65519.996, 65520, 1e30, np.inf, 2**-24, 2**-25, 2**-26, 1e-45], np.float32)
-    positive = [bits.view(np.float32), all_halves, middles, special]
-    positive += [np.nextafter(middles, np.float32(np.inf)), np.nextafter(middles, np.float32(0))]
-    both = np.concatenate([*positive, *(-part for part in positive)])
-    return both[: both.size // 64 * 64]
-
-
-@pytest.mark.parametrize("level", COMPILED_LEVELS)
-def test_keys_and_values_are_rounded_as_numpy_rounds(level: str) -> None:
-    v = interesting_floats().reshape(-1, 64)
-    k = v[::-1].copy()
-    n = len(v)
-    with at_level(level):
-        cache = LayerKV.allocate(1, 1, n, 64)
-        bind_store_kv(k, v, np.arange(n, dtype=np.int32), np.zeros(n, np.int32), cache)()
-    stored_keys = cache.keys[0, 0].transpose(0, 2, 1).reshape(-1, 64)[:n]
-    assert np.array_equal(cache.values[0, 0, :n], half_bits(v))
-    assert np.array_equal(stored_keys, half_bits(k))
-
-
-@pytest.mark.parametrize("level", COMPILED_LEVELS)
-def test_nan_is_stored_as_nan(level: str) -> None:
-    bits = np.array([0x7FC00000, 0xFFC00000, 0x7F800001, 0xFF800001, 0x7FFFFFFF, 0xFFFFFFFF], np.uint32)
-    v = bits.view(np.float32).reshape(1, 6)
-    with at_level(level):
-        cache = LayerKV.allocate(1, 1, 64, 6)
-        bind_store_kv(v, v, np.array([5], np.int32), np.zeros(1, np.int32), cache)()
-    assert np.isnan(cache.values[0, 0, 5].view(np.float16)).all()
-    assert np.isnan(cache.keys[0, 0, 0, :, 5].copy().view(np.float16)).all()
-
-
-@pytest.mark.parametrize("level", COMPILED_LEVELS)
-def test_only_the_slots_of_the_batch_are_written(level: str) -> None:
-    with at_level(level):
-        cache = LayerKV.allocate(2, 2, 128, 32)
-        cache.keys[...] = cache.values[...] = 7
-        ones = np.ones((3, 64), np.float32)
-        positions = np.array([127, 128, 300], np.int32)
-        bind_store_kv(ones, ones, positions, np.array([0, 1, 1], np.int32), cache)()
-    written = np.zeros((2, 128), bool)
-    written[[0, 1, 1], [127, 0, 300 % 128]] = True
-    one = np.float16(1).view(np.uint16)
-    values = np.where(written[:, None, :, None], one, 7)
-    assert (cache.values == values).all()
-    keys = cache.keys.transpose(0, 1, 2, 4, 3).reshape(cache.values.shape)
-    assert (keys == values).all()
-
-
-def test_capacity_is_rounded_up_to_whole_tiles() -> None:
-    assert [LayerKV.allocate(1, 1, asked, 8).capacity for asked in (1, 64, 65)] == [64, 64, 128]
-
-
-@pytest.mark.parametrize(
-    ("positions", "sequences", "window", "complaint"),
-    [
-        ([-1], [0], 0, "negative"),
-        ([0, 1], [0, 2], 0, "sequences"),
-        ([0], [-1], 0, "sequences"),
-        ([128], [0], 0, "do not fit"),
-        ([200, 300], [1, 1], 50, "do not fit"),
-        ([200], [1], 129, "do not fit"),
-    ],
-)
-def test_batches_that_the_ring_cannot_hold_are_refused(
-    positions: list[int], sequences: list[int], window: int, complaint: str
-) -> None:
-    cache = LayerKV.allocate(2, 1, 128, 8)
-    with pytest.raises(ValueError, match=complaint):
-        check_batch(np.array(positions, np.int32), np.array(sequences, np.int32), cache, window)
-
-
-@pytest.mark.parametrize(
-    ("positions", "sequences", "window"),
-    [([], [], 0), ([127], [1], 0), ([200, 220], [0, 0], 100), ([200, 0], [0, 1], 128)],
-)
-def test_batches_that_fit_are_taken(positions: list[int], sequences: list[int], window: int) -> None:
-    cache = LayerKV.allocate(2, 1, 128, 8)
-    check_batch(np.array(positions, np.int32), np.array(sequences, np.int32), cache, window)

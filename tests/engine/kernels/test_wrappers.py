@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from engine.kernels import activation, attention, linear, normalise, rotary
+from engine.kernels import activation, attention, layer_kv, linear, normalise, rotary
 from engine.kernels.packing import pack_weight
+from engine.requests import KVKind
 from tests.helpers.weight_blocks import make_weight
 
 Arrays = dict[str, Any]
@@ -41,8 +43,8 @@ def attention_arguments() -> Arrays:
         "out": floats(3, 4, 32),
         "positions": ints(3),
         "sequences": ints(3),
-        "cache": attention.LayerKV.allocate(1, 2, 64, 32),
-        "scratch": attention.AttentionScratch.allocate(3, 4, 2, 32, 1),
+        "cache": layer_kv.LayerKV.allocate(1, 2, 64, 32),
+        "scratch": attention.AttentionScratch.allocate(3, 64, 4, 2, 32, 1),
         "window": 0,
         "scale": 1.0,
         "cap": 0.0,
@@ -55,7 +57,7 @@ def store_arguments() -> Arrays:
         "v": floats(3, 2, 32),
         "positions": ints(3),
         "sequences": ints(3),
-        "cache": attention.LayerKV.allocate(1, 2, 64, 32),
+        "cache": layer_kv.LayerKV.allocate(1, 2, 64, 32),
     }
 
 
@@ -76,7 +78,7 @@ OPERATIONS: dict[str, tuple[Bind, Callable[[], Arrays]]] = {
     "matvec": (linear.bind_linear, lambda: linear_arguments(1)),
     "matmul": (linear.bind_linear, lambda: linear_arguments(17)),
     "attention": (attention.bind_attention, attention_arguments),
-    "store_kv": (attention.bind_store_kv, store_arguments),
+    "store_kv": (layer_kv.bind_store_kv, store_arguments),
     "rope": (rotary.bind_rope, rope_arguments),
     "rms_norm": (
         normalise.bind_rms_norm,
@@ -221,8 +223,10 @@ def test_outputs_that_overlap_a_part(operation: str, source: str) -> None:
         ("matmul", {"scratch": linear.LinearScratch.allocate(20, 64, 1)}),
         ("attention", {"window": -1}),
         ("attention", {"cap": -1.0}),
-        ("attention", {"scratch": attention.AttentionScratch.allocate(3, 4, 2, 64, 1)}),
-        ("attention", {"scratch": attention.AttentionScratch.allocate(3, 6, 2, 32, 1)}),
+        ("attention", {"scratch": attention.AttentionScratch.allocate(3, 64, 4, 2, 64, 1)}),
+        ("attention", {"scratch": attention.AttentionScratch.allocate(3, 64, 6, 2, 32, 1)}),
+        ("attention", {"scratch": attention.AttentionScratch.allocate(2, 64, 4, 2, 32, 1)}),
+        ("attention", {"scratch": attention.AttentionScratch.allocate(3, 63, 4, 2, 32, 1)}),
         (
             "attention",
             {"q": floats(0, 4, 32), "out": floats(0, 4, 32), "positions": ints(0), "sequences": ints(0)},
@@ -241,18 +245,25 @@ def test_arguments_that_do_not_fit(operation: str, changes: Arrays) -> None:
 
 
 @pytest.mark.parametrize("operation", ["attention", "store_kv"])
-def test_caches_whose_halves_do_not_fit(operation: str) -> None:
-    whole = attention.LayerKV.allocate(1, 2, 64, 32)
-    longer = attention.LayerKV.allocate(1, 2, 128, 32)
-    refused(operation, ValueError, cache=attention.LayerKV(whole.keys, longer.values))
-    refused(operation, ValueError, cache=attention.LayerKV(whole.keys, whole.values[:, :, :63].copy()))
-    refused(operation, TypeError, cache=attention.LayerKV(whole.keys.view(np.int16), whole.values))
-    refused(operation, ValueError, cache=attention.LayerKV(whole.keys.swapaxes(3, 4), whole.values))
+@pytest.mark.parametrize("kind", ["f16", "q8"])
+def test_caches_whose_parts_do_not_fit(operation: str, kind: KVKind) -> None:
+    whole = layer_kv.LayerKV.allocate(1, 2, 64, 32, kind)
+    longer = layer_kv.LayerKV.allocate(1, 2, 128, 32, kind)
+    other = layer_kv.LayerKV.allocate(1, 2, 64, 32, "q8" if kind == "f16" else "f16")
+    for name in ("keys", "values", "key_scales", "value_scales"):
+        if getattr(longer, name).size:
+            refused(operation, ValueError, cache=replace(whole, **{name: getattr(longer, name)}))
+    refused(operation, ValueError, cache=replace(whole, values=whole.values[:, :, :63].copy()))
+    refused(operation, ValueError, cache=replace(whole, keys=whole.keys.swapaxes(3, 4)))
+    refused(operation, TypeError, cache=replace(whole, keys=whole.keys.astype(np.int16)))
+    refused(operation, TypeError, cache=replace(whole, values=other.values))
+    refused(operation, ValueError, cache=replace(whole, key_scales=other.key_scales))
+    refused(operation, ValueError, cache=replace(whole, value_scales=other.value_scales))
 
 
 def test_caches_that_are_read_only_take_nothing() -> None:
     for name in ("keys", "values"):
-        cache = attention.LayerKV.allocate(1, 2, 64, 32)
+        cache = layer_kv.LayerKV.allocate(1, 2, 64, 32)
         getattr(cache, name).flags.writeable = False
         refused("store_kv", ValueError, cache=cache)
 
@@ -262,14 +273,14 @@ def test_threads_of_scratch_and_packing(threads: int) -> None:
     with pytest.raises(ValueError, match="threads"):
         linear.LinearScratch.allocate(1, 64, threads)
     with pytest.raises(ValueError, match="threads"):
-        attention.AttentionScratch.allocate(1, 4, 2, 32, threads)
+        attention.AttentionScratch.allocate(1, 64, 4, 2, 32, threads)
     with pytest.raises(ValueError, match="threads"):
         pack_weight(make_weight("F32", 1, 1, "random"), threads)
 
 
 def test_heads_that_do_not_share_evenly() -> None:
     with pytest.raises(ValueError, match="evenly"):
-        attention.AttentionScratch.allocate(1, 5, 2, 32, 1)
+        attention.AttentionScratch.allocate(1, 64, 5, 2, 32, 1)
 
 
 def test_things_that_are_no_arrays() -> None:
