@@ -35,8 +35,8 @@ PLANS_KEPT = 16
 class LoadedModel:
     """A model on its backend.  Sessions share it; `close` it after them.
 
-    The file is closed: nothing here reads it any more.  ``notices`` are sentences a person should see, such
-    as that the tokenizer is of an unknown kind.
+    The file is closed; only weights that are not repacked are still read from its map.  ``notices`` are
+    sentences a person should see, such as that the tokenizer is of an unknown kind.
     """
 
     path: Path
@@ -88,7 +88,7 @@ def load_model(
     `UnsupportedModelError`, `TokenizerError`, `OutOfMemoryError`, `UnsupportedByBackendError`, `Cancelled`.
     """
     settings = settings or LoadSettings()
-    backend = open_backend(settings.backend, settings.threads)
+    backend = open_backend(settings.backend, settings.threads, settings.repack)
     try:
         with GGUFFile.open(path) as file:
             model = outline(file, settings)

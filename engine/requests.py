@@ -95,6 +95,8 @@ class LoadSettings:
     backend: name of a backend of the entry-point group `causerie.backends`.
     prompt_chunk: tokens of a prompt read between two looks at the stop flag.
     kv: f16 keeps keys and values in half precision, q8 in 8 bits: half the memory, a little less exact.
+    repack: copy the weights to a layout that is quick to compute with; False: leave them in the file, which
+    takes less memory and more time.
     """
 
     context_size: int | None = None
@@ -102,6 +104,7 @@ class LoadSettings:
     backend: str = "cpu"
     prompt_chunk: int = 128
     kv: KVKind = "f16"
+    repack: bool = True
 
     def __post_init__(self) -> None:
         _require(

@@ -11,6 +11,7 @@ other.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -21,7 +22,10 @@ from engine.gguf.tensor_types import QuantType
 
 
 class FileSource(Protocol):
-    """Where the data of a tensor lies in a file that is mapped."""
+    """Where the data of a tensor lies in a file that is mapped.  file: the same for all tensors in it."""
+
+    @property
+    def file(self) -> Hashable: ...
 
     def read(self, offset: int, out: NDArray[np.uint8]) -> None:
         """Fills out, uint8[bytes], with data from byte offset on, without the map.

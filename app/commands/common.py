@@ -33,6 +33,12 @@ def add_loading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-c", "--context", type=int, metavar="N", help="tokens of context (default: as trained, at most 4096)"
     )
+    parser.add_argument(
+        "--no-repack",
+        dest="repack",
+        action="store_false",
+        help="compute straight from the file: less memory, but slower",
+    )
     parser.add_argument("--backend", default="cpu", metavar="NAME", help="compute backend (default: cpu)")
 
 
@@ -42,6 +48,8 @@ def loading_arguments(options: argparse.Namespace) -> list[str]:
     for name, value in (("--threads", options.threads), ("--context", options.context)):
         if value is not None:
             arguments += [name, str(value)]
+    if not options.repack:
+        arguments.append("--no-repack")
     return arguments
 
 
@@ -80,7 +88,7 @@ def add_sampling(parser: argparse.ArgumentParser) -> None:
 
 def load_settings(options: argparse.Namespace) -> LoadSettings:
     """Raises `SettingsError`."""
-    return LoadSettings(options.context, options.threads, options.backend)
+    return LoadSettings(options.context, options.threads, options.backend, repack=options.repack)
 
 
 def sampling_settings(options: argparse.Namespace) -> SamplingSettings:

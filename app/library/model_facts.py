@@ -103,7 +103,7 @@ def _what_it_takes(file: GGUFFile, settings: LoadSettings) -> tuple[Memory | Non
     """Memory and plan, or a problem and the next step."""
     try:
         model = outline(file, settings)
-        backend = backend_class(settings.backend)(settings.threads)
+        backend = backend_class(settings.backend)(settings.threads, settings.repack)
         try:
             estimate = backend.estimate_memory(model.weights, model.cache_spec, model.plan)
         finally:

@@ -208,8 +208,10 @@ class FakeBackend(Backend):
 
     name = "fake"
 
-    def __init__(self, threads: int | None = None, behaviour: FakeBehaviour | None = None) -> None:
-        super().__init__(threads)
+    def __init__(
+        self, threads: int | None = None, repack: bool = True, behaviour: FakeBehaviour | None = None
+    ) -> None:
+        super().__init__(threads, repack)
         self.behaviour = behaviour or FakeBehaviour()
 
     @classmethod

@@ -78,11 +78,16 @@ class CacheSpec:
 
 @dataclass(frozen=True, slots=True)
 class MemoryEstimate:
-    """Bytes on the device."""
+    """Bytes on the device.
+
+    mapped: weights that stay in the file's map.  They are no part of the total: the system keeps as much of
+    them in memory as it has room for.
+    """
 
     weights: int
     kv_cache: int
     arena: int
+    mapped: int = 0
 
     @property
     def total(self) -> int:
@@ -142,12 +147,17 @@ class LoadedWeights(ABC):
 
 
 class Backend(ABC):
-    """One way to compute.  Created with the number of threads to use (backends without threads ignore it)."""
+    """One way to compute.  Created with the number of threads to use (backends without threads ignore it).
+
+    repack: False asks to leave the weights in the file's map, for people short of memory; a backend that must
+    copy them ignores it.
+    """
 
     name: str
 
-    def __init__(self, threads: int | None = None) -> None:
+    def __init__(self, threads: int | None = None, repack: bool = True) -> None:
         self.threads = threads
+        self.repack = repack
 
     @classmethod
     @abstractmethod
@@ -182,7 +192,8 @@ class Backend(ABC):
 
     @abstractmethod
     def load_weights(self, weights: Mapping[str, Tensor], progress: Progress) -> LoadedWeights:
-        """Takes the tensors to the device once, each by `Tensor.in_memory`; then the file may be closed.
+        """Takes the tensors to the device once, by `Tensor.in_memory` or `read_rows`; then the file may
+        be closed.  Data of tensors that is not taken (see `repack`) keeps the map alive.
 
         Raises `OutOfMemoryError`, `UnsupportedByBackendError`, `Cancelled`."""
 

@@ -55,10 +55,10 @@ def probe_all() -> dict[str, Probe]:
     return probes
 
 
-def open_backend(name: str, threads: int | None) -> Backend:
+def open_backend(name: str, threads: int | None, repack: bool = True) -> Backend:
     """A working backend. Raises `BackendError` with its own reason where it is not available here."""
     chosen = backend_class(name)
     probe = chosen.probe()
     if not probe.available:
         raise BackendError(f"The backend {name!r} does not work here: {probe.reason}")
-    return chosen(threads)
+    return chosen(threads, repack)

@@ -1,12 +1,12 @@
 """Products straight from the map of a file, for people short of memory.
 
-Some groups of rows at a time are interleaved into a window that stays in the cache, and the usual kernels compute
-with it there.  See docs/decisions/0010-memory-of-weights.md.
+Some groups of rows at a time are interleaved into a window that stays in the cache, where the usual kernels
+compute with them.  See docs/decisions/0010-memory-of-weights.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -47,6 +47,11 @@ class MappedWeight:
         return self.tensor.shape[1]
 
     @property
+    def group_bytes(self) -> int:
+        """Of a group of rows once they are interleaved."""
+        return packed_nbytes(self.tensor.type, GROUP, self.cols)
+
+    @property
     def nbytes(self) -> int:
         """None: the pages of the map belong to the system, which takes them back as it needs to."""
         return 0
@@ -55,19 +60,23 @@ class MappedWeight:
 class Window:
     """Memory of one caller for the rows that are being computed with, and for results of several tokens."""
 
-    def __init__(self, largest_group: int, max_tokens: int, threads: int) -> None:
-        """largest_group: bytes of a group of rows of the widest matrix."""
+    def __init__(self, weights: Iterable[MappedWeight], max_tokens: int, threads: int) -> None:
+        """Enough for the products of these weights with at most max_tokens tokens."""
         self.packer = Packer(threads)
-        self._data = np.empty(threads * max(largest_group, WINDOW_BYTES), np.uint8)
-        self._max_tokens = max_tokens
-        self._results = np.empty(0, np.float32)
+        n_bytes = n_results = 0
+        for weight in weights:
+            n_groups = min(self.groups_at_once(weight), -(-weight.rows // GROUP))
+            n_bytes = max(n_bytes, n_groups * weight.group_bytes)
+            n_results = max(n_results, n_groups * GROUP * max_tokens)
+        self._data = np.empty(n_bytes, np.uint8)
+        self._results = np.empty(n_results, np.float32)
 
     @property
     def nbytes(self) -> int:
         return self._data.nbytes + self._results.nbytes
 
-    def groups_at_once(self, group_bytes: int) -> int:
-        return self.packer.threads * max(1, WINDOW_BYTES // group_bytes)
+    def groups_at_once(self, weight: MappedWeight) -> int:
+        return self.packer.threads * max(1, WINDOW_BYTES // weight.group_bytes)
 
     def groups(self, count: int, group_bytes: int, dtype: Any) -> NDArray[Any]:
         """dtype[count, ...], overwritten by every product."""
@@ -77,8 +86,7 @@ class Window:
 
     def results(self, n_tokens: int, n_rows: int) -> Floats:
         """float32[n_tokens, n_rows], overwritten by every product."""
-        if self._results.size < n_tokens * n_rows:
-            self._results = np.empty(n_tokens * n_rows, np.float32)
+        require(n_tokens * n_rows <= self._results.size, f"the window is too small for {n_tokens} tokens")
         return self._results[: n_tokens * n_rows].reshape(n_tokens, n_rows)
 
 
@@ -91,13 +99,12 @@ def bind_mapped_linear(
     require(window.packer.threads == threads, "the window is made for another number of threads")
     tensor = weight.tensor
     rows = tensor.as_bytes().reshape(weight.rows, -1)
-    group_bytes = packed_nbytes(tensor.type, GROUP, weight.cols)
     dtype = PLAIN_DTYPES.get(tensor.type.name, np.uint8)
-    at_once = window.groups_at_once(group_bytes) * GROUP
+    at_once = window.groups_at_once(weight) * GROUP
     calls: list[Callable[[], object]] = []
     for first in range(0, weight.rows, at_once):
         part = rows[first : first + at_once]
-        data = window.groups(-(-len(part) // GROUP), group_bytes, dtype)
+        data = window.groups(-(-len(part) // GROUP), weight.group_bytes, dtype)
         calls.append(window.packer.bind_interleave(tensor, part, data, _pieces(len(part), threads)))
         floats = data.view(np.float32) if tensor.type.name == "F32" else data
         packed = PackedWeight(tensor.name, tensor.type, len(part), weight.cols, floats)

@@ -53,7 +53,7 @@ _PREFIX = "tokenizer.ggml."
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """texts[id] and kinds[id] (numbers of `TokenKind`), and the ids with a special meaning (None: not in the file).
+    """texts[id] and kinds[id] (of `TokenKind`), and the ids with a special meaning (None: not in the file).
 
     Bytes of a text that are no UTF-8 are kept as lone surrogates (`surrogateescape`), which clean text lacks.
     eog_ids: every id that ends a reply.  warnings: whole sentences for a person.

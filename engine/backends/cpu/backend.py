@@ -9,7 +9,7 @@ from engine.backends.cpu.context import CpuContext
 from engine.backends.cpu.kv_cache import cache_bytes
 from engine.backends.cpu.rope_table import table_bytes
 from engine.backends.cpu.scratch import scratch_bytes
-from engine.backends.cpu.weights import PackedWeights, pack_weights, packed_bytes
+from engine.backends.cpu.weights import WeightSet, is_matrix, map_weights, pack_weights, packed_bytes
 from engine.backends.interface import (
     Backend,
     CacheSpec,
@@ -24,6 +24,7 @@ from engine.gguf.tensor_types import SUPPORTED_TYPES
 from engine.graph.operations import OPERATIONS
 from engine.graph.plan import Plan
 from engine.kernels.loader import current_level, load_kernel
+from engine.kernels.mapped import MappedWeight
 from engine.memory import free_memory, readable_bytes, usable_cores
 from engine.tensor import Tensor
 
@@ -35,8 +36,8 @@ class CpuBackend(Backend):
 
     name = "cpu"
 
-    def __init__(self, threads: int | None = None) -> None:
-        super().__init__(threads or usable_cores())
+    def __init__(self, threads: int | None = None, repack: bool = True) -> None:
+        super().__init__(threads or usable_cores(), repack)
 
     @classmethod
     def probe(cls) -> Probe:
@@ -63,30 +64,35 @@ class CpuBackend(Backend):
         max_columns = max(
             (tensor.shape[1] for tensor in weights.values() if len(tensor.shape) == 2), default=1
         )
+        mapped = [] if self.repack else [MappedWeight(t) for t in weights.values() if is_matrix(t)]
+        scratch = scratch_bytes(plan, max_columns, spec, self.threads or 1, mapped)
         return MemoryEstimate(
-            weights=sum(packed_bytes(tensor) for tensor in weights.values()),
+            weights=sum(packed_bytes(t) for t in weights.values() if self.repack or not is_matrix(t)),
             kv_cache=cache_bytes(spec),
-            arena=plan.arena_bytes + tables + scratch_bytes(plan, max_columns, spec, self.threads or 1),
+            arena=plan.arena_bytes + tables + scratch,
+            mapped=sum(weight.tensor.nbytes for weight in mapped),
         )
 
     def load_weights(self, weights: Mapping[str, Tensor], progress: Progress) -> LoadedWeights:
         self.require_types(weights)
-        return CpuWeights(pack_weights(weights, self.threads or 1, progress), self.threads or 1)
+        threads = self.threads or 1
+        taken = pack_weights(weights, threads, progress) if self.repack else map_weights(weights, progress)
+        return CpuWeights(taken, threads)
 
     def close(self) -> None:
         """Nothing to free: the weights and contexts hold all the memory."""
 
 
 class CpuWeights(LoadedWeights):
-    """Weights re-laid for the kernels."""
+    """Weights re-laid for the kernels, or in the file's map."""
 
-    def __init__(self, packed: PackedWeights, threads: int) -> None:
-        self._packed: PackedWeights | None = packed
+    def __init__(self, weights: WeightSet, threads: int) -> None:
+        self._weights: WeightSet | None = weights
         self._threads = threads
-        self.nbytes = packed.nbytes
+        self.nbytes = weights.nbytes
 
     def new_context(self, spec: CacheSpec) -> CpuContext:
-        if self._packed is None:
+        if self._weights is None:
             raise ValueError("these weights were closed")
         needed, free = cache_bytes(spec), free_memory()
         if needed > free:
@@ -94,7 +100,7 @@ class CpuWeights(LoadedWeights):
                 f"A context of {spec.context_size:,} tokens needs {readable_bytes(needed)} for its KV cache; "
                 f"{readable_bytes(free)} are free."
             )
-        return CpuContext(self._packed, spec, self._threads)
+        return CpuContext(self._weights, spec, self._threads)
 
     def close(self) -> None:
-        self._packed = None
+        self._weights = None

@@ -19,7 +19,7 @@ from engine.backends.cpu.lowering import lower
 from engine.backends.cpu.program import Program
 from engine.backends.cpu.rope_table import rope_table
 from engine.backends.cpu.scratch import Scratch
-from engine.backends.cpu.weights import PackedWeights
+from engine.backends.cpu.weights import WeightSet
 from engine.backends.interface import Batch, CacheSpec, Context
 from engine.graph.operations import Node
 from engine.graph.plan import Plan
@@ -33,20 +33,21 @@ RopeTable = tuple[NDArray[np.float32], NDArray[np.float32]]
 class CpuContext(Context):
     """See `Context`; not for two threads at once."""
 
-    def __init__(self, weights: PackedWeights, spec: CacheSpec, threads: int) -> None:
+    def __init__(self, weights: WeightSet, spec: CacheSpec, threads: int) -> None:
         self.weights = weights
         self.threads = threads
         self.spec = spec
         self.cache = KVCache(spec)
         self._closed = False
         self._arena = np.empty(0, np.uint8)
-        self.scratch = Scratch(weights.max_columns, spec, threads)
+        self.scratch = Scratch(weights.max_columns, spec, threads, weights.mapped)
         self._programs: OrderedDict[Plan, Program] = OrderedDict()
         self._rope_tables: dict[tuple[object, ...], RopeTable] = {}
 
     def run(self, plan: Plan, batch: Batch) -> NDArray[np.float32]:
         if self._closed:
             raise ValueError("this context was closed")
+        self.weights.require_whole()
         lengths = lengths_after(plan, batch, self.spec, self.cache.lengths)
         self._check_tokens(plan, batch)
         program = self._programs.get(plan)

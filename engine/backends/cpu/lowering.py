@@ -18,12 +18,14 @@ from engine.kernels.activation import bind_add, bind_gelu_multiply, bind_silu_mu
 from engine.kernels.attention import bind_attention
 from engine.kernels.layer_kv import bind_store_kv
 from engine.kernels.linear import bind_linear
+from engine.kernels.mapped import MappedWeight, bind_mapped_linear, mapped_rows
 from engine.kernels.normalise import bind_rms_norm
-from engine.kernels.packing import PackedWeight, unpack_rows
+from engine.kernels.packing import unpack_rows
 from engine.kernels.rotary import bind_rope
 
 if TYPE_CHECKING:
     from engine.backends.cpu.context import CpuContext
+    from engine.backends.cpu.weights import Matrix
 
 Floats = NDArray[np.float32]
 
@@ -55,8 +57,9 @@ def _embed(context: CpuContext, program: Program, node: Node) -> Call:
     return partial(_copy_rows, matrix, program.array(node.inputs[0]), scale, program.array(node))
 
 
-def _copy_rows(matrix: PackedWeight, tokens: NDArray[np.int32], scale: np.float32, out: Floats) -> None:
-    np.multiply(unpack_rows(matrix, tokens), scale, out=out)
+def _copy_rows(matrix: Matrix, tokens: NDArray[np.int32], scale: np.float32, out: Floats) -> None:
+    rows = mapped_rows(matrix, tokens) if isinstance(matrix, MappedWeight) else unpack_rows(matrix, tokens)
+    np.multiply(rows, scale, out=out)
 
 
 def _rms_norm(context: CpuContext, program: Program, node: Node) -> Call:
@@ -68,7 +71,10 @@ def _rms_norm(context: CpuContext, program: Program, node: Node) -> Call:
 def _linear(context: CpuContext, program: Program, node: Node) -> Call:
     matrix = context.weights.matrices[node.weights[0]]
     x, out = program.array(node.inputs[0]), program.array(node)
-    return bind_linear(matrix, x, out, context.scratch.linear, context.threads)
+    scratch = context.scratch
+    if isinstance(matrix, MappedWeight):
+        return bind_mapped_linear(matrix, x, out, scratch.window, scratch.linear, context.threads)
+    return bind_linear(matrix, x, out, scratch.linear, context.threads)
 
 
 def _add_bias(context: CpuContext, program: Program, node: Node) -> Call:

@@ -9,19 +9,24 @@ from engine.graph.plan import Plan
 from engine.kernels.attention import SPLIT_TOKENS, AttentionScratch
 from engine.kernels.layer_kv import TILE
 from engine.kernels.linear import LinearScratch
+from engine.kernels.mapped import MappedWeight, Window
 
 HeadShape = tuple[int, int, int]
 """n_heads, n_kv_heads, head_size."""
 
 
 class Scratch:
-    """linear serves every product of the context; attention has pieces for one token, for a few, for prompts."""
+    """linear serves every product of the context, window those with weights in a file's map;
+    attention has pieces for one token, for a few, and for prompts."""
 
-    def __init__(self, max_columns: int, spec: CacheSpec, threads: int) -> None:
+    def __init__(
+        self, max_columns: int, spec: CacheSpec, threads: int, mapped: Iterable[MappedWeight] = ()
+    ) -> None:
         self._max_batch = spec.max_batch
         self._context_size = -(-spec.context_size // TILE) * TILE
         self._threads = threads
         self.linear = LinearScratch.allocate(spec.max_batch, max_columns, threads)
+        self.window = Window(mapped, spec.max_batch, threads)
         self._attention: dict[tuple[int, HeadShape], AttentionScratch] = {}
 
     def attention(self, n_tokens: int, shape: HeadShape) -> AttentionScratch:
@@ -35,11 +40,13 @@ class Scratch:
     def clear(self) -> None:
         """Gives the memory back; nothing can be bound afterwards."""
         self.linear = LinearScratch.allocate(1, 1, 1)
+        self.window = Window((), 1, 1)
         self._attention.clear()
 
     @property
     def nbytes(self) -> int:
-        return self.linear.nbytes + sum(scratch.nbytes for scratch in self._attention.values())
+        products = self.linear.nbytes + self.window.nbytes
+        return products + sum(scratch.nbytes for scratch in self._attention.values())
 
 
 def attention_sizes(max_batch: int) -> tuple[int, ...]:
@@ -56,9 +63,11 @@ def head_shapes(plan: Plan) -> Iterable[HeadShape]:
     }
 
 
-def scratch_bytes(plan: Plan, max_columns: int, spec: CacheSpec, threads: int) -> int:
+def scratch_bytes(
+    plan: Plan, max_columns: int, spec: CacheSpec, threads: int, mapped: Iterable[MappedWeight] = ()
+) -> int:
     """Bytes that the scratch of a context comes to.  It is made and dropped again: a few untouched MB."""
-    scratch = Scratch(max_columns, spec, threads)
+    scratch = Scratch(max_columns, spec, threads, mapped)
     for shape in head_shapes(plan):
         for size in attention_sizes(spec.max_batch):
             scratch.attention(size, shape)

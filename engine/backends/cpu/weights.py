@@ -11,17 +11,24 @@ from numpy.typing import NDArray
 from engine.backends.cpu.arena import Arena, aligned
 from engine.backends.interface import Progress
 from engine.errors import OutOfMemoryError
+from engine.kernels.mapped import MappedWeight
 from engine.kernels.packing import PackedWeight, Packer, packed_nbytes
 from engine.quantisation.dequantise import dequantise
-from engine.tensor import Tensor
+from engine.tensor import FileSource, Tensor
+
+Matrix = PackedWeight | MappedWeight
 
 
 @dataclass(slots=True)
-class PackedWeights:
-    """matrices by name (2-D tensors), vectors by name (1-D tensors: norms, biases, rope factors)."""
+class WeightSet:
+    """matrices by name (2-D tensors), vectors by name (1-D tensors: norms, biases, rope factors).
 
-    matrices: dict[str, PackedWeight] = field(default_factory=dict)
+    sources: of the matrices that stay in a file's map.
+    """
+
+    matrices: dict[str, Matrix] = field(default_factory=dict)
     vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    sources: list[FileSource] = field(default_factory=list)
 
     @property
     def nbytes(self) -> int:
@@ -34,27 +41,36 @@ class PackedWeights:
         """Of the widest matrix, which decides how much scratch a product needs."""
         return max((matrix.cols for matrix in self.matrices.values()), default=1)
 
+    @property
+    def mapped(self) -> list[MappedWeight]:
+        return [matrix for matrix in self.matrices.values() if isinstance(matrix, MappedWeight)]
 
-def _is_matrix(tensor: Tensor) -> bool:
+    def require_whole(self) -> None:
+        """Raises `ModelFileError` where a file was cut short whose map is still needed."""
+        for source in self.sources:
+            source.require_whole()
+
+
+def is_matrix(tensor: Tensor) -> bool:
     return len(tensor.shape) > 1
 
 
 def packed_bytes(tensor: Tensor) -> int:
     """Bytes a tensor will take once packed: rows are filled up to whole groups."""
-    return packed_nbytes(tensor.type, *tensor.shape) if _is_matrix(tensor) else 4 * tensor.shape[0]
+    return packed_nbytes(tensor.type, *tensor.shape) if is_matrix(tensor) else 4 * tensor.shape[0]
 
 
-def pack_weights(tensors: Mapping[str, Tensor], threads: int, progress: Progress) -> PackedWeights:
+def pack_weights(tensors: Mapping[str, Tensor], threads: int, progress: Progress) -> WeightSet:
     """Re-lays every tensor; progress after each may raise `Cancelled`.  Raises `OutOfMemoryError`."""
-    packed = PackedWeights()
+    packed = WeightSet()
     total = sum(tensor.nbytes for tensor in tensors.values()) or 1
     done = 0
     progress(0.0)
     try:
-        arena = Arena(sum(aligned(packed_bytes(tensor)) for tensor in tensors.values() if _is_matrix(tensor)))
+        arena = Arena(sum(aligned(packed_bytes(tensor)) for tensor in tensors.values() if is_matrix(tensor)))
         packer = Packer(threads)
         for name, tensor in tensors.items():
-            if _is_matrix(tensor):
+            if is_matrix(tensor):
                 packed.matrices[name] = packer.pack(tensor, arena.take(packed_bytes(tensor)))
             else:
                 packed.vectors[name] = dequantise(tensor.in_memory())
@@ -63,3 +79,19 @@ def pack_weights(tensors: Mapping[str, Tensor], threads: int, progress: Progress
     except MemoryError as error:
         raise OutOfMemoryError("There is no memory left for the weights.") from error
     return packed
+
+
+def map_weights(tensors: Mapping[str, Tensor], progress: Progress) -> WeightSet:
+    """Leaves every matrix where the file holds it; progress as of `pack_weights`."""
+    progress(0.0)
+    weights = WeightSet()
+    for name, tensor in tensors.items():
+        if is_matrix(tensor):
+            weights.matrices[name] = MappedWeight(tensor)
+        else:
+            weights.vectors[name] = dequantise(tensor.in_memory())
+    # Asked before every run: one for each file is enough.
+    sources = {tensor.source.file: tensor.source for tensor in tensors.values() if tensor.source is not None}
+    weights.sources = list(sources.values())
+    progress(1.0)
+    return weights
