@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -62,30 +62,24 @@ def packed_bytes(tensor: Tensor) -> int:
 
 def pack_weights(tensors: Mapping[str, Tensor], threads: int, progress: Progress) -> WeightSet:
     """Re-lays every tensor; progress after each may raise `Cancelled`.  Raises `OutOfMemoryError`."""
-    packed = WeightSet()
-    total = sum(tensor.nbytes for tensor in tensors.values()) or 1
-    done = 0
-    progress(0.0)
+    weights = WeightSet()
     try:
         arena = Arena(sum(aligned(packed_bytes(tensor)) for tensor in tensors.values() if is_matrix(tensor)))
         packer = Packer(threads)
-        for name, tensor in tensors.items():
+        for name, tensor in _with_progress(tensors, progress):
             if is_matrix(tensor):
-                packed.matrices[name] = packer.pack(tensor, arena.take(packed_bytes(tensor)))
+                weights.matrices[name] = packer.pack(tensor, arena.take(packed_bytes(tensor)))
             else:
-                packed.vectors[name] = dequantise(tensor.in_memory())
-            done += tensor.nbytes
-            progress(done / total)
+                weights.vectors[name] = dequantise(tensor.in_memory())
     except MemoryError as error:
         raise OutOfMemoryError("There is no memory left for the weights.") from error
-    return packed
+    return weights
 
 
 def map_weights(tensors: Mapping[str, Tensor], progress: Progress) -> WeightSet:
-    """Leaves every matrix where the file holds it; progress as of `pack_weights`."""
-    progress(0.0)
+    """Leaves every matrix where the file holds it; otherwise as `pack_weights`."""
     weights = WeightSet()
-    for name, tensor in tensors.items():
+    for name, tensor in _with_progress(tensors, progress):
         if is_matrix(tensor):
             weights.matrices[name] = MappedWeight(tensor)
         else:
@@ -93,5 +87,15 @@ def map_weights(tensors: Mapping[str, Tensor], progress: Progress) -> WeightSet:
     # Asked before every run: one for each file is enough.
     sources = {tensor.source.file: tensor.source for tensor in tensors.values() if tensor.source is not None}
     weights.sources = list(sources.values())
-    progress(1.0)
     return weights
+
+
+def _with_progress(tensors: Mapping[str, Tensor], progress: Progress) -> Iterator[tuple[str, Tensor]]:
+    """The tensors one by one, telling the share of their bytes that is done."""
+    total = sum(tensor.nbytes for tensor in tensors.values()) or 1
+    done = 0
+    progress(0.0)
+    for name, tensor in tensors.items():
+        yield name, tensor
+        done += tensor.nbytes
+        progress(done / total)
