@@ -43,6 +43,7 @@ of the next, compared with a computation in float64 of the same file (`tests/hel
 - **divergence**: the mean Kullback-Leibler divergence from the float64 distribution, in nats; 0 is perfect.
 - **same choice**: at how many positions the likeliest token is the same, of those where the best two of the
   float64 computation are more than {SURE} apart in log-probability.
+- Keys and values lie in half precision (llama.cpp too) but where 8 bits are named.
 - **together**, **one by one**: in batches, as a program reads a prompt, or each alone, as in writing.
 """
 
@@ -80,7 +81,11 @@ def reference(file: str, path: Path, ids: list[int]) -> NDArray[np.float32]:
 
 def variants() -> dict[str, Program]:
     """Name in the table -> what to run."""
-    return {"Causerie": causerie(), "llama.cpp": llama(peer_python("native"))}
+    return {
+        "Causerie": causerie(),
+        "Causerie, KV cache in 8 bits": causerie(kv="q8"),
+        "llama.cpp": llama(peer_python("native")),
+    }
 
 
 def main() -> int:
