@@ -8,8 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from engine.backends.interface import CacheSpec
+from engine.backends.interface import Backend, CacheSpec, MemoryEstimate
 from engine.errors import ModelFileError
+from engine.gguf.metadata import Metadata
 from engine.gguf.reader import GGUFFile
 from engine.graph.operations import BatchShape
 from engine.graph.plan import Plan
@@ -23,6 +24,14 @@ DEFAULT_CONTEXT = 4096
 
 EMBEDDING = "token_embd.weight"
 
+PROGRAM_BYTES = 50_000_000
+"""Resident beside a model: Python, NumPy and the engine 43 MB, kernels 4 MB, what loading needs 3 MB.
+Measured with Python 3.11 and NumPy 2.4 on Linux, without the window."""
+TOKEN_BYTES = 240
+"""Python's objects for a token of a vocabulary: two strings, and its places in lists and tables."""
+MERGE_BYTES = 180
+"""The same for a merge."""
+
 
 @dataclass(frozen=True)
 class ModelOutline:
@@ -33,11 +42,17 @@ class ModelOutline:
     cache_spec: CacheSpec
     plan: Plan
     tensors: Mapping[str, Tensor]
+    program_bytes: int
 
     @cached_property
     def weights(self) -> dict[str, Tensor]:
         """The tensors that the plan uses; a file may hold more."""
         return {name: self.tensors[name] for name in self.plan.weights}
+
+    def memory_on(self, backend: Backend) -> MemoryEstimate:
+        """What loading and running with a full context will take there."""
+        estimate = backend.estimate_memory(self.weights, self.cache_spec, self.plan)
+        return replace(estimate, program=self.program_bytes)
 
     def tensors_without_data(self) -> dict[str, Tensor]:
         """Names, types and shapes only, which is all that planning needs once the file is closed."""
@@ -67,4 +82,13 @@ def outline(file: GGUFFile, settings: LoadSettings) -> ModelOutline:
     max_batch = min(settings.prompt_chunk, context_size)
     spec = cache_spec(description, context_size, max_batch, kv=settings.kv)
     plan = plan_layers(description, file.tensors, BatchShape(max_batch, 1))
-    return ModelOutline(description, context_size, spec, plan, file.tensors)
+    return ModelOutline(description, context_size, spec, plan, file.tensors, program_bytes(file.metadata))
+
+
+def program_bytes(metadata: Metadata) -> int:
+    """Bytes that this process takes beside weights, KV cache and arena: the program and the vocabulary."""
+    n_tokens, n_merges = (
+        metadata.length(key) if key in metadata else 0
+        for key in ("tokenizer.ggml.tokens", "tokenizer.ggml.merges")
+    )
+    return PROGRAM_BYTES + TOKEN_BYTES * n_tokens + MERGE_BYTES * n_merges

@@ -96,7 +96,7 @@ def load_model(
             template, template_notices = _template_of(tokenizer)
             backend.require_types(model.weights)
             backend.require_operations(model.plan)
-            memory = backend.estimate_memory(model.weights, model.cache_spec, model.plan)
+            memory = model.memory_on(backend)
             require_memory(memory, model.context_size, free_memory())
             weights = backend.load_weights(model.weights, on_progress)
             shapes = model.tensors_without_data()

@@ -104,7 +104,7 @@ def _measure(options: argparse.Namespace, threads: int) -> dict[str, Any]:
             "load_seconds": load_seconds,
             "weight_bytes_per_token": bytes_per_token(model),
             "peak_memory_bytes": peak_memory(),
-            "estimated_memory_bytes": model.memory.total,
+            "estimated_memory_bytes": model.memory.peak,
             "context_size": model.context_size,
             "threads": threads,
             "backend": options.backend,

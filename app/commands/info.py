@@ -74,10 +74,13 @@ def print_facts(facts: ModelFacts) -> None:
     }
     if memory:
         rows["memory needed"] = (
-            f"{readable_bytes(memory.total)} with a context of {memory.context_size:,} tokens "
+            f"{readable_bytes(memory.peak)} at most, with a context of {memory.context_size:,} tokens "
             f"({readable_bytes(memory.weights)} weights, {readable_bytes(memory.kv_cache)} KV cache, "
-            f"{readable_bytes(memory.arena)} arena); {readable_bytes(free_memory())} are free"
+            f"{readable_bytes(memory.arena)} arena, {readable_bytes(memory.program)} program and "
+            f"vocabulary); {readable_bytes(free_memory())} are free"
         )
+        if memory.mapped:
+            rows["read in place"] = f"{readable_bytes(memory.mapped)} of the file, as memory allows"
     for label, value in rows.items():
         if value:
             print(f"{label + ':':<17}{one_line(value)}")
@@ -111,6 +114,9 @@ def as_json(facts: ModelFacts, plan: Plan | None = None) -> dict[str, object]:
             "kv_cache": memory.kv_cache,
             "arena": memory.arena,
             "total": memory.total,
+            "program": memory.program,
+            "peak": memory.peak,
+            "mapped": memory.mapped,
             "free": free_memory(),
         },
         "problem": facts.problem,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,16 +26,22 @@ FILE_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes the model needs with a context of so many tokens."""
+    """Bytes the model needs with a context of so many tokens, as of `MemoryEstimate` of the backends."""
 
     context_size: int
     weights: int
     kv_cache: int
     arena: int
+    mapped: int
+    program: int
 
     @property
     def total(self) -> int:
         return self.weights + self.kv_cache + self.arena
+
+    @property
+    def peak(self) -> int:
+        return self.total + self.program
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +112,14 @@ def _what_it_takes(file: GGUFFile, settings: LoadSettings) -> tuple[Memory | Non
         model = outline(file, settings)
         backend = backend_class(settings.backend)(settings.threads, settings.repack)
         try:
-            estimate = backend.estimate_memory(model.weights, model.cache_spec, model.plan)
+            estimate = model.memory_on(backend)
         finally:
             backend.close()
     except (SettingsError, BackendError):
         raise  # says nothing about the file
     except CauserieError as error:
         return None, None, error.title, error.advice
-    memory = Memory(model.context_size, estimate.weights, estimate.kv_cache, estimate.arena)
+    memory = Memory(model.context_size, **dataclasses.asdict(estimate))
     return memory, model.plan, "", ""
 
 

@@ -82,16 +82,24 @@ class MemoryEstimate:
 
     mapped: weights that stay in the file's map.  They are no part of the total: the system keeps as much of
     them in memory as it has room for.
+    program: what this process takes beside (`engine.inspection.program_bytes`).
     """
 
     weights: int
     kv_cache: int
     arena: int
     mapped: int = 0
+    program: int = 0
 
     @property
     def total(self) -> int:
         return self.weights + self.kv_cache + self.arena
+
+    @property
+    def peak(self) -> int:
+        """The most memory that the process has resident, once the context is full: what the system calls its
+        peak resident set, or working set.  Weights that are mapped come on top, as far as there is room."""
+        return self.total + self.program
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import subprocess
 import sys
 import tracemalloc
@@ -38,6 +39,35 @@ def test_the_estimate_is_what_is_held(name: str, context_size: int, request: pyt
         print(f"foretold {model.memory.total:,}, held {held:,}: {model.memory.total / held - 1:+.2%}")
         assert model.memory.weights == model.weights.nbytes
         assert model.memory.total == pytest.approx(held, rel=0.05)
+
+
+PEAK_WITH_A_FULL_CONTEXT = """
+import json, sys
+from contextlib import closing
+from app.commands.machine import peak_memory
+from engine.model import load_model
+from engine.requests import LoadSettings
+from engine.session import Session
+
+model = load_model(sys.argv[1], LoadSettings(context_size=1024))
+with closing(model), closing(Session(model)) as session:
+    list(session.prefill([100 + i % 1000 for i in range(1014)], lambda: False))
+    for token in range(10):
+        session.decode(token)
+    print(json.dumps([peak_memory(), model.memory.peak, model.memory.total]))
+"""
+
+
+@pytest.mark.parametrize("name", ["smollm2", "gemma3"])
+def test_the_peak_of_the_process_is_foretold(name: str, request: pytest.FixtureRequest) -> None:
+    """In a process of its own, whose memory is its own."""
+    command = [sys.executable, "-c", PEAK_WITH_A_FULL_CONTEXT, str(request.getfixturevalue(f"{name}_path"))]
+    root = Path(__file__).parents[2]
+    result = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
+    peak, foretold, model = json.loads(result.stdout)
+    print(f"peak {peak:,}, foretold {foretold:,}: {foretold / peak - 1:+.2%}")
+    assert foretold == pytest.approx(peak, rel=0.05)
+    assert peak < model + 150e6
 
 
 def array_bytes() -> int:

@@ -220,7 +220,7 @@ def test_the_picker_lists_models_and_offers_the_starter_when_there_is_none(
     from app.library.model_facts import Memory, ModelFacts
 
     good = ModelFacts(tmp_path / "a.gguf", 98_000_000, "Nice <b>model</b>", "llama", main_type="Q4_1",
-                      memory=Memory(4096, 98_000_000, 94_000_000, 8_000_000))  # fmt: skip
+                      memory=Memory(4096, 98_000_000, 94_000_000, 8_000_000, 0, 60_000_000))  # fmt: skip
     bad = ModelFacts(tmp_path / "b.gguf", 5, problem="b.gguf is cut short.")
     found: list[ModelFacts] = []
     picker = ModelPicker(lister=lambda _folders, _context: list(found))
