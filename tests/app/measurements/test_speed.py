@@ -12,7 +12,7 @@ import pytest
 
 from app.measurements import speed
 from app.measurements.speed import SpeedMeter, bytes_per_token
-from engine.backends.interface import Batch, Context
+from engine.backends.interface import Batch, Context, ShouldStop
 from engine.errors import ContextOverflowError
 from engine.gguf.reader import GGUFFile
 from engine.model import LoadedModel, load_model
@@ -27,9 +27,9 @@ class Recorder:
         self.context = context
         self.runs: list[tuple[list[int], int]] = []
 
-    def run(self, plan: Any, batch: Batch) -> np.ndarray:
+    def run(self, plan: Any, batch: Batch, should_stop: ShouldStop | None = None) -> np.ndarray:
         self.runs.append((batch.positions.tolist(), len(batch.outputs)))
-        return self.context.run(plan, batch)
+        return self.context.run(plan, batch, should_stop)
 
     def truncate(self, sequence: int, length: int) -> int:
         return self.context.truncate(sequence, length)
