@@ -1,7 +1,7 @@
 """The main path of the engine: read the prompt, then sample, show and evaluate one token after the other.
 
 `generate` and `chat` are Python generators of the records in `engine.requests`; the consumer sets the pace,
-and may stop by should_stop(), which is asked before each token and each chunk of the prompt.
+and may stop by should_stop(), which is asked before each token and, within a prompt, before each operation.
 
 The last token of a reply is never evaluated: nobody needs the logits after it.  So a prompt that fills the
 context still gets a reply of one token, and a reply has at most context_size - prompt + 1.
@@ -9,9 +9,10 @@ context still gets a reply of one token, and a reply has at most context_size - 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from time import perf_counter
 
+from engine.backends.interface import ShouldStop
 from engine.prompt import fitting_prompt
 from engine.requests import (
     NO_TOKEN,
@@ -28,8 +29,6 @@ from engine.sampling import Sampler
 from engine.session import Session
 from engine.stop_strings import StopStrings
 from engine.tokenizers import StreamingDetokenizer, Tokenizer
-
-ShouldStop = Callable[[], bool]
 
 
 def chat(session: Session, request: ChatRequest, should_stop: ShouldStop) -> Iterator[GenerationRecord]:

@@ -17,7 +17,7 @@ FinishReason = Literal["stop", "length", "context", "cancelled"]
 full; cancelled: the person asked to stop."""
 
 KVKind = Literal["f16", "q8"]
-"""Numbers of a KV cache: half precision, or 8 bits with a scale for each position and 64 numbers of a head."""
+"""Numbers of a KV cache: half precision, or 8 bits with a scale for 64 numbers of one position and head."""
 
 
 def _require(condition: bool, title: str) -> None:

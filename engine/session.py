@@ -7,14 +7,14 @@ that a fresh session would give.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.backends.interface import Batch
-from engine.errors import ContextOverflowError, SettingsError
+from engine.backends.interface import Batch, ShouldStop
+from engine.errors import Cancelled, ContextOverflowError, SettingsError
 from engine.requests import PromptProgress
 
 if TYPE_CHECKING:
@@ -46,11 +46,12 @@ class Session:
         """Whether no further token can be evaluated."""
         return len(self._tokens) >= self.context_size
 
-    def prefill(self, ids: Sequence[int], should_stop: Callable[[], bool]) -> Iterator[PromptProgress]:
+    def prefill(self, ids: Sequence[int], should_stop: ShouldStop) -> Iterator[PromptProgress]:
         """Makes the cache hold exactly these ids; afterwards `logits` are those after the last of them.
 
         Yields once at the start and after each chunk, and ends early, with `logits` None, when should_stop()
-        says so between two chunks; what was evaluated stays usable.  A prompt may fill the whole context.
+        says so, which the backend asks within a chunk too; whole chunks that were evaluated stay usable.  A
+        prompt may fill the whole context.
 
         Raises `ContextOverflowError` for more ids than that, `SettingsError` for no ids or ids outside the
         vocabulary, and what `Context.run` raises.
@@ -64,7 +65,10 @@ class Session:
             if should_stop():
                 return
             stop = min(start + self._chunk, total)
-            self._run(ids[start:stop], want_logits=stop == total)
+            try:
+                self._run(ids[start:stop], want_logits=stop == total, should_stop=should_stop)
+            except Cancelled:
+                return
             yield PromptProgress(done=stop, total=total, reused=reused)
 
     def decode(self, token: int) -> NDArray[np.float32]:
@@ -112,7 +116,7 @@ class Session:
         del self._tokens[usable:]
         return usable
 
-    def _run(self, tokens: Sequence[int], want_logits: bool) -> None:
+    def _run(self, tokens: Sequence[int], want_logits: bool, should_stop: ShouldStop | None = None) -> None:
         n = len(tokens)
         plan = self.model.plan_for(n, int(want_logits))
         batch = Batch(
@@ -122,9 +126,13 @@ class Session:
             outputs=np.array([n - 1] if want_logits else [], np.int32),
         )
         try:
-            logits = self._context.run(plan, batch)
+            logits = self._context.run(plan, batch, should_stop)
             self._tokens.extend(tokens)
             self.logits = logits[0] if want_logits else None
+        except Cancelled:
+            # The cache holds what it held before.
+            self.logits = None
+            raise
         except BaseException:
             # Nobody knows what a failed or interrupted run has left in the cache.
             self.forget()

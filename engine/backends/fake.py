@@ -28,8 +28,9 @@ from engine.backends.interface import (
     MemoryEstimate,
     Probe,
     Progress,
+    ShouldStop,
 )
-from engine.errors import DeviceLostError, OutOfMemoryError
+from engine.errors import Cancelled, DeviceLostError, OutOfMemoryError
 from engine.gguf.tensor_types import SUPPORTED_TYPES
 from engine.graph.operations import OPERATIONS
 from engine.graph.plan import Plan
@@ -113,20 +114,23 @@ class FakeContext(Context):
         """Bytes of all rings, 0 once closed."""
         return sum(ring.tokens.nbytes + ring.positions.nbytes for ring in self._rings)
 
-    def run(self, plan: Plan, batch: Batch) -> NDArray[np.float32]:
+    def run(self, plan: Plan, batch: Batch, should_stop: ShouldStop | None = None) -> NDArray[np.float32]:
         self._check(plan, batch)
         if self._behaviour.lost:
             raise DeviceLostError("The fake device went away.")
-        if self._behaviour.seconds_per_token:
-            time.sleep(self._behaviour.seconds_per_token * plan.n_tokens)
         wanted = set(batch.outputs.tolist())
         rows = []
         # All keys and values are stored before any query looks, as a real batch does.
         for token, position, sequence in self._triples(batch):
+            if should_stop is not None and should_stop():
+                raise Cancelled("The batch was cancelled.")
+            if self._behaviour.seconds_per_token:
+                time.sleep(self._behaviour.seconds_per_token)
             for ring in self._rings:
                 ring.store(sequence, position, token)
-            self._history[sequence].append(token)
             self._reached[sequence] = max(self._reached[sequence], position + 1)
+        for token, _, sequence in self._triples(batch):
+            self._history[sequence].append(token)
         for index, (_, position, sequence) in enumerate(self._triples(batch)):
             if index in wanted:
                 rows.append(self._logits(plan.n_vocabulary, sequence, position))

@@ -30,6 +30,9 @@ from engine.tensor import Tensor
 Progress = Callable[[float], None]
 """Called with the share done, 0 to 1; may raise `Cancelled` to stop the work."""
 
+ShouldStop = Callable[[], bool]
+"""Whether the work is no longer wanted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Probe:
@@ -123,11 +126,16 @@ class Context(ABC):
     """KV cache and scratch memory of one caller."""
 
     @abstractmethod
-    def run(self, plan: Plan, batch: Batch) -> NDArray[np.float32]:
+    def run(
+        self, plan: Plan, batch: Batch, should_stop: ShouldStop | None = None
+    ) -> NDArray[np.float32]:
         """Runs the plan, adds the batch's keys and values to the cache, and returns float32[m, vocabulary]
         logits (or float32[n, width] hidden states), valid until the next run.
 
-        Raises `DeviceLostError`; `ValueError` where the batch does not fit plan or cache.
+        should_stop is asked again and again while it computes, in the same thread.  Where it says so,
+        `Cancelled` is raised; then every sequence is as long as before, and can go on from there.
+
+        Raises `Cancelled`, `DeviceLostError`; `ValueError` where the batch does not fit plan or cache.
         """
 
     @abstractmethod

@@ -86,6 +86,12 @@ def batch_of(ids, position=0, sequence=0, outputs=(0,)):
     )
 
 
+def stop_when_asked(times):
+    """A should_stop that says so when it is asked for that time."""
+    answers = iter([False] * (times - 1) + [True])
+    return lambda: next(answers)
+
+
 def largest_difference(ours, wanted):
     """The largest relative L2 distance of two rows of logits."""
     assert ours.shape == wanted.shape
@@ -183,6 +189,34 @@ class BackendSuite:
         assert context.truncate(0, 20) == 20
         assert context.truncate(0, 12) == 12
         assert context.truncate(0, 50) == 12, "there is nothing beyond what was read"
+
+    @pytest.mark.parametrize("asked", [1, 7, 12])
+    @pytest.mark.parametrize("kept", [100, 60])
+    def test_a_stopped_batch_leaves_the_sequence_as_it_was(self, rig, asked, kept):
+        """Also where it has taken ring slots of older positions, which a cut must then know."""
+        context = rig.context()
+        rig.read(context, TEXT[:100])
+        batch = batch_of(TEXT[150 : 150 + MAX_BATCH], 100)
+        with pytest.raises(Cancelled):
+            context.run(rig.plan(MAX_BATCH, 1), batch, stop_when_asked(asked))
+        usable = context.truncate(0, kept)
+        assert usable <= kept
+        assert usable == 100 or kept < 100, "nothing that the next query sees was lost"
+        ids = [*TEXT[:kept], *TEXT[100:110]]
+        ours = rig.read(context, ids[usable:], usable)
+        rig.assert_close(ours[-10:], rig.read(rig.context(), ids)[-10:])
+
+    def test_a_batch_that_need_not_stop_runs_to_its_end(self, rig):
+        asked = []
+
+        def never():
+            asked.append(True)
+            return False
+
+        context = rig.context()
+        ours = context.run(rig.plan(5, 5), batch_of(TEXT[:5], outputs=range(5)), never).copy()
+        np.testing.assert_array_equal(ours, rig.run(rig.context(), TEXT[:5]))
+        assert len(asked) >= 5
 
     def test_truncate_far_back(self, rig):
         context = rig.context()

@@ -93,7 +93,8 @@ def test_any_prompts_in_any_order_equal_fresh_sessions(prompts, windows, prompt_
 
 def test_stop_between_chunks_keeps_what_was_read():
     session = Session(FakeModel())
-    answers = iter([False, False, True])
+    # Asked before each chunk and, by the fake backend, before each of its 8 tokens.
+    answers = iter([False] * 18 + [True])
     records = list(session.prefill(PROMPT, lambda: next(answers)))
     assert records[-1].done == 16
     assert session.logits is None
@@ -101,6 +102,19 @@ def test_stop_between_chunks_keeps_what_was_read():
     records, logits = read(session, PROMPT)
     assert records[0].reused == 16
     np.testing.assert_array_equal(logits, fresh_logits(PROMPT))
+
+
+@pytest.mark.parametrize("model", [{}, WINDOWED], ids=["global", "windowed"])
+@pytest.mark.parametrize("asked", range(2, 34, 5))
+def test_stop_within_a_chunk_keeps_the_chunks_before_it(model, asked):
+    session = Session(FakeModel(**model))
+    answers = iter([False] * (asked - 1) + [True] * 2)
+    done = list(session.prefill(PROMPT, lambda: next(answers)))[-1].done
+    assert session.logits is None
+    assert list(session.tokens) == PROMPT[:done]
+    records, logits = read(session, PROMPT)
+    assert records[0].reused == done < len(PROMPT)
+    np.testing.assert_array_equal(logits, fresh_logits(PROMPT, **model))
 
 
 def test_a_prefill_left_alone_half_way_does_no_harm():

@@ -20,7 +20,7 @@ from engine.backends.cpu.program import Program
 from engine.backends.cpu.rope_table import rope_table
 from engine.backends.cpu.scratch import Scratch
 from engine.backends.cpu.weights import WeightSet
-from engine.backends.interface import Batch, CacheSpec, Context
+from engine.backends.interface import Batch, CacheSpec, Context, ShouldStop
 from engine.graph.operations import Node
 from engine.graph.plan import Plan
 
@@ -44,7 +44,7 @@ class CpuContext(Context):
         self._programs: OrderedDict[Plan, Program] = OrderedDict()
         self._rope_tables: dict[tuple[object, ...], RopeTable] = {}
 
-    def run(self, plan: Plan, batch: Batch) -> NDArray[np.float32]:
+    def run(self, plan: Plan, batch: Batch, should_stop: ShouldStop | None = None) -> NDArray[np.float32]:
         if self._closed:
             raise ValueError("this context was closed")
         self.weights.require_whole()
@@ -57,7 +57,9 @@ class CpuContext(Context):
             if len(self._programs) > PROGRAMS_KEPT:
                 self._programs.popitem(last=False)
         self._programs.move_to_end(plan)
-        program.run(batch)
+        for sequence, length in lengths.items():
+            self.cache.expect(sequence, length)
+        program.run(batch, should_stop)
         for sequence, length in lengths.items():
             self.cache.advance(sequence, length)
         return program.result

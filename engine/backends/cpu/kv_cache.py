@@ -61,10 +61,14 @@ class KVCache:
     def nbytes(self) -> int:
         return sum(store.nbytes for store in self.layers.values())
 
+    def expect(self, sequence: int, length: int) -> None:
+        """A batch up to length begins.  Even one that is stopped takes ring slots of older positions: not of
+        those that the next query sees, since a ring has room for a window and a batch; a cut must know."""
+        self._written[sequence] = max(self._written[sequence], length)
+
     def advance(self, sequence: int, length: int) -> None:
         """Positions below length are now stored."""
         self.lengths[sequence] = length
-        self._written[sequence] = max(self._written[sequence], length)
 
     def truncate(self, sequence: int, length: int) -> int:
         """Forgets positions >= length; see `Context.truncate`.

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.backends.interface import Batch
+from engine.backends.interface import Batch, ShouldStop
+from engine.errors import Cancelled
 from engine.graph.operations import Node
 from engine.graph.plan import NO_BYTES, Plan
 
@@ -55,7 +56,8 @@ class Program:
         """Where a node's result lies."""
         return self._arrays[node]
 
-    def run(self, batch: Batch) -> None:
+    def run(self, batch: Batch, should_stop: ShouldStop | None = None) -> None:
+        """should_stop is asked before each call.  Raises `Cancelled`."""
         self.tokens[:] = batch.tokens
         self.positions[:] = batch.positions
         self.sequences[:] = batch.sequences
@@ -65,4 +67,6 @@ class Program:
                 raise ValueError("this plan begins with hidden states, and the batch has none")
             self.hidden[:] = batch.hidden
         for call in self._calls:
+            if should_stop is not None and should_stop():
+                raise Cancelled("The batch was cancelled.")
             call()
