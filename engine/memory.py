@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -21,8 +22,12 @@ def free_memory() -> int:
     return min(available, max(0, int(limit) - used)) if limit.isdigit() else available
 
 
+@cache
 def usable_cores() -> int:
-    """Physical cores this process may run on, at least 1; two threads of one core gain kernels nothing."""
+    """Physical cores this process may run on, at least 1; two threads of one core gain kernels nothing.
+
+    As at the first call: a thread that was pinned later sees its own core only.
+    """
     logical = psutil.cpu_count(logical=True) or 1
     physical = psutil.cpu_count(logical=False) or logical
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else logical

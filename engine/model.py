@@ -20,6 +20,7 @@ from engine.gguf.reader import GGUFFile
 from engine.graph.operations import BatchShape
 from engine.graph.plan import Plan
 from engine.inspection import ModelOutline, outline
+from engine.kernels.pinning import pin_threads
 from engine.memory import free_memory, readable_bytes
 from engine.models.description import ModelDescription
 from engine.models.registry import plan_layers
@@ -85,9 +86,12 @@ def load_model(
     """Opens, checks and loads a model file.
 
     on_progress is called with the share loaded, 0 to 1, and may raise `Cancelled`.  Raises `ModelFileError`,
-    `UnsupportedModelError`, `TokenizerError`, `OutOfMemoryError`, `UnsupportedByBackendError`, `Cancelled`.
+    `UnsupportedModelError`, `TokenizerError`, `OutOfMemoryError`, `UnsupportedByBackendError`, `Cancelled`, and
+    `SettingsError` where threads cannot be pinned.
     """
     settings = settings or LoadSettings()
+    if settings.pin_threads:
+        pin_threads()
     backend = open_backend(settings.backend, settings.threads, settings.repack)
     try:
         with GGUFFile.open(path) as file:

@@ -97,6 +97,7 @@ class LoadSettings:
     kv: f16 keeps keys and values in half precision, q8 in 8 bits: half the memory, a little less exact.
     repack: copy the weights to a layout that is quick to compute with; False: leave them in the file, which
     takes less memory and more time.
+    pin_threads: each compute thread stays on a core of its own; only before the first model is loaded.
     """
 
     context_size: int | None = None
@@ -105,6 +106,7 @@ class LoadSettings:
     prompt_chunk: int = 128
     kv: KVKind = "f16"
     repack: bool = True
+    pin_threads: bool = False
 
     def __post_init__(self) -> None:
         _require(

@@ -7,12 +7,12 @@ import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from app.library.known_models import model_path
 from app.terminal import ProgressLine, tell
 from engine.model import LoadedModel, load_model
-from engine.requests import LoadSettings, SamplingSettings
+from engine.requests import KVKind, LoadSettings, SamplingSettings
 
 DEFAULTS = SamplingSettings()
 
@@ -34,22 +34,33 @@ def add_loading(parser: argparse.ArgumentParser) -> None:
         "-c", "--context", type=int, metavar="N", help="tokens of context (default: as trained, at most 4096)"
     )
     parser.add_argument(
+        "--kv",
+        choices=get_args(KVKind),
+        default="f16",
+        help="numbers of the KV cache: half precision, or 8 bits in half the memory (default %(default)s)",
+    )
+    parser.add_argument(
         "--no-repack",
         dest="repack",
         action="store_false",
         help="compute straight from the file: less memory, but slower",
+    )
+    parser.add_argument(
+        "--pin", dest="pin_threads", action="store_true", help="keep each compute thread on a core of its own"
     )
     parser.add_argument("--backend", default="cpu", metavar="NAME", help="compute backend (default: cpu)")
 
 
 def loading_arguments(options: argparse.Namespace) -> list[str]:
     """The options of `add_loading` as another process of this program wants them."""
-    arguments = ["--backend", options.backend]
+    arguments = ["--backend", options.backend, "--kv", options.kv]
     for name, value in (("--threads", options.threads), ("--context", options.context)):
         if value is not None:
             arguments += [name, str(value)]
     if not options.repack:
         arguments.append("--no-repack")
+    if options.pin_threads:
+        arguments.append("--pin")
     return arguments
 
 
@@ -88,7 +99,14 @@ def add_sampling(parser: argparse.ArgumentParser) -> None:
 
 def load_settings(options: argparse.Namespace) -> LoadSettings:
     """Raises `SettingsError`."""
-    return LoadSettings(options.context, options.threads, options.backend, repack=options.repack)
+    return LoadSettings(
+        options.context,
+        options.threads,
+        options.backend,
+        kv=options.kv,
+        repack=options.repack,
+        pin_threads=options.pin_threads,
+    )
 
 
 def sampling_settings(options: argparse.Namespace) -> SamplingSettings:
