@@ -53,6 +53,9 @@ class Settings:
     context_size: int | None = _setting(
         None, "Tokens of conversation kept in memory; empty: as trained, at most 4096.", 1, 10**9
     )
+    eight_bit_context: bool = _setting(
+        False, "Keeps the conversation in 8 bits: half the memory for it, a little less exact."
+    )
     threads: int | None = _setting(None, "Threads that compute; empty: one for each core.", 1, 1024)
     model_folders: tuple[str, ...] = _setting((), "Folders with models, beside the model folder.")
     last_model: str = _setting("", "The model file that was loaded last.")

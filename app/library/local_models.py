@@ -28,17 +28,21 @@ MAX_FILES = 2000
 """A folder such as a whole disk is not searched for ever."""
 MAX_DEPTH = 5
 
+DEFAULT_SETTINGS = LoadSettings()
 
-def list_models(extra_folders: Iterable[Path] = (), context_size: int | None = None) -> list[ModelFacts]:
+
+def list_models(
+    extra_folders: Iterable[Path] = (), settings: LoadSettings = DEFAULT_SETTINGS
+) -> list[ModelFacts]:
     """Every model file of the model folder and the extra ones, by name; damaged ones say so in ``problem``.
 
-    context_size: tokens for which the memory needed is estimated; None: the default.
+    settings: for which the memory needed is estimated.
     """
-    found = scan([paths.models_folder(), *extra_folders], context_size)
+    found = scan([paths.models_folder(), *extra_folders], settings)
     return sorted(found, key=lambda facts: ((facts.name or facts.path.name).casefold(), str(facts.path)))
 
 
-def scan(folders: Iterable[Path], context_size: int | None = None) -> Iterator[ModelFacts]:
+def scan(folders: Iterable[Path], settings: LoadSettings = DEFAULT_SETTINGS) -> Iterator[ModelFacts]:
     """The same one by one, in the order they are found; for a list that fills while it is read."""
     known = _load_cache()
     seen: dict[str, Any] = {}
@@ -47,19 +51,19 @@ def scan(folders: Iterable[Path], context_size: int | None = None) -> Iterator[M
             status = path.stat()
         except OSError:
             continue  # vanished meanwhile
-        key = f"{path}|{status.st_mtime_ns}|{status.st_size}|{context_size}"
+        key = f"{path}|{status.st_mtime_ns}|{status.st_size}|{settings}"
         facts = _from_json(path, known.get(key))
         if facts is None:
-            facts = _read(path, status.st_size, context_size)
+            facts = _read(path, status.st_size, settings)
         seen[key] = _to_json(facts)
         yield facts
     if not seen.keys() <= known.keys():
         _save_cache(known | seen)
 
 
-def _read(path: Path, size: int, context_size: int | None) -> ModelFacts:
+def _read(path: Path, size: int, settings: LoadSettings) -> ModelFacts:
     try:
-        return read_facts(path, LoadSettings(context_size=context_size))[0]
+        return read_facts(path, settings)[0]
     except (ModelFileError, UnsupportedModelError) as error:
         return ModelFacts(path, size, problem=error.title, advice=error.advice)
 

@@ -196,7 +196,7 @@ class MainWindow(QMainWindow):
 
     def choose_model(self) -> None:
         folders = tuple(Path(name) for name in self.settings.model_folders)
-        self.picker.show_models(folders, self.settings.context_size)
+        self.picker.show_models(folders, self.panel.load_settings())
 
     def _add_folder(self, folder: str) -> None:
         if folder not in self.settings.model_folders:

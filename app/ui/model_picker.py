@@ -21,19 +21,20 @@ from PySide6.QtWidgets import (
 
 from app.ui.background import BackgroundTask
 from engine.memory import free_memory, readable_bytes
+from engine.requests import LoadSettings
 
 if TYPE_CHECKING:
     from app.library.model_facts import ModelFacts
 
 FACTS = int(Qt.ItemDataRole.UserRole)
 
-ListModels = Callable[[tuple[Path, ...], int | None], "list[ModelFacts]"]
+ListModels = Callable[[tuple[Path, ...], LoadSettings], "list[ModelFacts]"]
 
 
-def list_models(folders: tuple[Path, ...], context_size: int | None) -> list[ModelFacts]:
+def list_models(folders: tuple[Path, ...], settings: LoadSettings) -> list[ModelFacts]:
     from app.library.local_models import list_models as list_them  # numpy comes with it
 
-    return list_them(folders, context_size)
+    return list_them(folders, settings)
 
 
 class ModelPicker(QDialog):
@@ -50,7 +51,7 @@ class ModelPicker(QDialog):
         self._lister = lister
         self._task: BackgroundTask | None = None
         self._folders: tuple[Path, ...] = ()
-        self._context_size: int | None = None
+        self._settings = LoadSettings()
 
         self.note = QLabel(self)
         self.note.setWordWrap(True)
@@ -82,9 +83,9 @@ class ModelPicker(QDialog):
         self.list.itemActivated.connect(self._load)
         self.list.currentItemChanged.connect(self._update_buttons)
 
-    def show_models(self, folders: tuple[Path, ...], context_size: int | None) -> None:
-        """Opens and fills the list; the files are read in a thread."""
-        self._folders, self._context_size = folders, context_size
+    def show_models(self, folders: tuple[Path, ...], settings: LoadSettings) -> None:
+        """Opens and fills the list, with the memory that settings take; the files are read in a thread."""
+        self._folders, self._settings = folders, settings
         self.open()
         self.refresh()
 
@@ -95,11 +96,11 @@ class ModelPicker(QDialog):
         self.list.clear()
         self.starter_button.hide()
         self.note.setText(self.tr("Looking for models…"))
-        folders, context_size = self._folders, self._context_size
+        folders, settings = self._folders, self._settings
         lister = self._lister
 
         def work(_report: Callable[[Any], None], _should_stop: Callable[[], bool]) -> Any:
-            return lister(folders, context_size), free_memory()
+            return lister(folders, settings), free_memory()
 
         self._task = BackgroundTask(work, self)
         self._task.done.connect(self._show)

@@ -6,6 +6,7 @@ from functools import partial
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
+    QCheckBox,
     QDoubleSpinBox,
     QFrame,
     QLabel,
@@ -40,7 +41,7 @@ class SidePanel(QWidget):
         self._timer.setSingleShot(True)
         self._timer.setInterval(SAVE_MS)
         self._timer.timeout.connect(self.changed)
-        self._loaded_with: tuple[int | None, int | None] | None = None
+        self._loaded_with: tuple[object, ...] | None = None
 
         content = QWidget(self)
         self._rows = QVBoxLayout(content)
@@ -53,6 +54,7 @@ class SidePanel(QWidget):
         self._add_count("max_tokens", self.tr("&Longest reply (tokens)"), self.tr("until it ends"), 64)
         self._add_title(self.tr("Model"))
         self._add_count("context_size", self.tr("Conte&xt size (tokens)"), self.tr("automatic"), 512)
+        self._add_switch("eight_bit_context", self.tr("Context in &8 bits"))
         self._add_count("threads", self.tr("Th&reads"), self.tr("automatic"), 1)
         self.reload_button = QPushButton(self.tr("Load the model &again"), content)
         self.reload_button.setAccessibleName(self.tr("Load the model again with these settings"))
@@ -85,11 +87,15 @@ class SidePanel(QWidget):
         )
 
     def load_settings(self) -> LoadSettings:
-        return LoadSettings(context_size=self.settings.context_size, threads=self.settings.threads)
+        return LoadSettings(
+            context_size=self.settings.context_size,
+            threads=self.settings.threads,
+            kv="q8" if self.settings.eight_bit_context else "f16",
+        )
 
     def mark_loaded(self, settings: LoadSettings) -> None:
         """Remembers with what the model was loaded, to offer loading again when that has changed."""
-        self._loaded_with = (settings.context_size, settings.threads)
+        self._loaded_with = _shown_of(settings)
         self._offer_reload()
 
     def flush(self) -> None:
@@ -108,12 +114,15 @@ class SidePanel(QWidget):
         label = QLabel(text, self)
         label.setProperty("muted", True)
         label.setBuddy(control)
+        self._rows.addWidget(label)
+        self._add_control(name, text, control)
+
+    def _add_control(self, name: str, text: str, control: QWidget) -> None:
         control.setAccessibleName(text.replace("&", ""))
         control.setToolTip(DECLARATIONS[name].description)
         control.setAccessibleDescription(DECLARATIONS[name].description)
         control.setObjectName(name)
         control.setMinimumHeight(32)
-        self._rows.addWidget(label)
         self._rows.addWidget(control)
 
     def _add_system_prompt(self) -> None:
@@ -148,6 +157,12 @@ class SidePanel(QWidget):
         box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._add_labelled(name, text, box)
 
+    def _add_switch(self, name: str, text: str) -> None:
+        box = QCheckBox(text, self)
+        box.setChecked(getattr(self.settings, name))
+        box.toggled.connect(partial(self._set, name))
+        self._add_control(name, text, box)
+
     def _on_system_prompt(self) -> None:
         self._set("system_prompt", self.system_prompt.toPlainText())
 
@@ -163,5 +178,10 @@ class SidePanel(QWidget):
         self._timer.start()
 
     def _offer_reload(self) -> None:
-        now = (self.settings.context_size, self.settings.threads)
+        now = _shown_of(self.load_settings())
         self.reload_button.setVisible(self._loaded_with is not None and now != self._loaded_with)
+
+
+def _shown_of(settings: LoadSettings) -> tuple[object, ...]:
+    """What this panel has controls for."""
+    return settings.context_size, settings.threads, settings.kv

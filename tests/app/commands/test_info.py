@@ -29,6 +29,12 @@ def test_facts_as_text(call, tiny_path):
         assert part in out
 
 
+def test_a_cache_in_eight_bits_needs_less_memory(call_json, tiny_path):
+    half, eight = (call_json("info", tiny_path, "--kv", kv)["memory"]["kv_cache"] for kv in ("f16", "q8"))
+    # Heads of 16 numbers: two bytes each, or one and a scale of four bytes.
+    assert eight == half * 20 // 32
+
+
 def test_a_family_we_lack_is_described_all_the_same(call, call_json, tmp_path):
     path = write_tiny_model(tmp_path / "x.gguf", metadata={"general.architecture": "mamba9"})
     facts = call_json("info", path, *FAKE)

@@ -9,6 +9,7 @@ from app import paths
 from app.library import local_models
 from app.library.local_models import list_models
 from engine.memory import free_memory
+from engine.requests import LoadSettings
 from tests.helpers.tiny_model import write_tiny_model
 
 
@@ -39,9 +40,12 @@ def test_models_of_the_model_folder_and_of_added_folders(folder, tmp_path):
 
 def test_a_larger_context_needs_more_memory(folder):
     write_tiny_model(folder / "one.gguf")
-    small, large = (list_models(context_size=size)[0].memory for size in (64, 4096))
-    assert small is not None and large is not None
+    settings = LoadSettings(64), LoadSettings(4096), LoadSettings(4096, kv="q8")
+    small, large, eight_bit = (list_models(settings=each)[0].memory for each in settings)
+    assert small is not None and large is not None and eight_bit is not None
     assert large.kv_cache == 64 * small.kv_cache and large.weights == small.weights
+    # Heads of 16 numbers: two bytes each, or one and a scale of four bytes.
+    assert eight_bit.kv_cache == large.kv_cache * 20 // 32
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QAbstractSpinBox,
     QApplication,
+    QCheckBox,
     QLineEdit,
     QPlainTextEdit,
     QProgressBar,
@@ -29,6 +30,7 @@ from app.library.download import DownloadProgress
 from app.ui.model_picker import ModelPicker
 from app.ui.theme import DARK, LIGHT, Theme, ThemeKeeper, contrast_theme
 from engine.errors import Cancelled
+from engine.requests import LoadSettings
 from tests.app.ui.conftest import Bench
 
 OpenBench = Callable[..., Bench]
@@ -141,6 +143,19 @@ def test_a_new_context_size_offers_to_load_again_and_does(qtbot: QtBot, bench: B
     assert bench.window.status.context.text() == "Context: 0 of 1,024 tokens"
 
 
+def test_a_context_in_eight_bits_is_offered_and_remembered(qtbot: QtBot, bench: Bench) -> None:
+    from app.settings import load
+
+    panel = bench.window.panel
+    assert panel.load_settings().kv == "f16"
+    panel.findChild(QCheckBox, "eight_bit_context").click()  # type: ignore[union-attr]
+    assert not panel.reload_button.isHidden()
+    assert panel.load_settings().kv == "q8"
+    qtbot.waitUntil(lambda: load().eight_bit_context)
+    panel.findChild(QCheckBox, "eight_bit_context").click()  # type: ignore[union-attr]
+    assert panel.reload_button.isHidden()
+
+
 def test_a_notice_stays_until_it_is_put_away(bench: Bench) -> None:
     bench.window.add_notice("Something <b>odd</b>.")
     bench.window.add_notice("Something <b>odd</b>.")
@@ -225,12 +240,12 @@ def test_the_picker_lists_models_and_offers_the_starter_when_there_is_none(
     found: list[ModelFacts] = []
     picker = ModelPicker(lister=lambda _folders, _context: list(found))
     qtbot.addWidget(picker)
-    picker.show_models((), None)
+    picker.show_models((), LoadSettings())
     qtbot.waitUntil(lambda: picker.starter_button.isVisible())
     with qtbot.waitSignal(picker.starter_wanted):
         picker.starter_button.click()
     found += [bad, good]
-    picker.show_models((), None)
+    picker.show_models((), LoadSettings())
     qtbot.waitUntil(lambda: picker.list.count() == 2)
     assert not picker.starter_button.isVisible()
     assert picker.list.item(1).text() == "b\nb.gguf is cut short."
