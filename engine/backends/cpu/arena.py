@@ -21,19 +21,19 @@ def aligned_memory(nbytes: int) -> NDArray[np.uint8]:
 
 
 class Arena:
-    """One allocation for all matrices: huge pages from end to end, given back to the system as a whole.
+    """One allocation for all matrices, given back to the system as a whole.
 
-    Who writes to a page first decides in which of several memories it lies.
+    memory: uint8, all of it.  Who writes to a page first decides in which of several memories it lies.
     """
 
     def __init__(self, nbytes: int) -> None:
-        self._memory = aligned_memory(nbytes)
+        self.memory = aligned_memory(nbytes)
         self._taken = 0
 
     def take(self, nbytes: int) -> NDArray[np.uint8]:
         """The next nbytes, aligned.  Raises ValueError where too little is left."""
         start = self._taken
-        if start + nbytes > self._memory.size:
-            raise ValueError(f"{nbytes} bytes asked of an arena that has {self._memory.size - start} left")
+        if start + nbytes > self.memory.size:
+            raise ValueError(f"{nbytes} bytes asked of an arena that has {self.memory.size - start} left")
         self._taken += aligned(nbytes)
-        return self._memory[start : start + nbytes]
+        return self.memory[start : start + nbytes]

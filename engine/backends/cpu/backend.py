@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 
 from engine.backends.cpu.context import CpuContext
+from engine.backends.cpu.huge_pages import HugePages
 from engine.backends.cpu.kv_cache import cache_bytes
 from engine.backends.cpu.rope_table import table_bytes
 from engine.backends.cpu.scratch import scratch_bytes
@@ -88,6 +89,7 @@ class CpuWeights(LoadedWeights):
 
     def __init__(self, weights: WeightSet, threads: int) -> None:
         self._weights: WeightSet | None = weights
+        self._huge_pages = HugePages(weights.arena.memory)
         self._threads = threads
         self.nbytes = weights.nbytes
 
@@ -103,4 +105,5 @@ class CpuWeights(LoadedWeights):
         return CpuContext(self._weights, spec, self._threads)
 
     def close(self) -> None:
+        self._huge_pages.stop()
         self._weights = None

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.backends.cpu.arena import Arena, aligned
+from engine.backends.cpu.huge_pages import avoid_huge_pages
 from engine.backends.interface import Progress
 from engine.errors import OutOfMemoryError
 from engine.kernels.mapped import MappedWeight
@@ -23,11 +24,12 @@ Matrix = PackedWeight | MappedWeight
 class WeightSet:
     """matrices by name (2-D tensors), vectors by name (1-D tensors: norms, biases, rope factors).
 
-    sources: of the matrices that stay in a file's map.
+    arena: holds the packed matrices.  sources: of the matrices that stay in a file's map.
     """
 
     matrices: dict[str, Matrix] = field(default_factory=dict)
     vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    arena: Arena = field(default_factory=lambda: Arena(0))
     sources: list[FileSource] = field(default_factory=list)
 
     @property
@@ -64,11 +66,14 @@ def pack_weights(tensors: Mapping[str, Tensor], threads: int, progress: Progress
     """Re-lays every tensor; progress after each may raise `Cancelled`.  Raises `OutOfMemoryError`."""
     weights = WeightSet()
     try:
-        arena = Arena(sum(aligned(packed_bytes(tensor)) for tensor in tensors.values() if is_matrix(tensor)))
+        weights.arena = Arena(
+            sum(aligned(packed_bytes(tensor)) for tensor in tensors.values() if is_matrix(tensor))
+        )
+        avoid_huge_pages(weights.arena.memory)
         packer = Packer(threads)
         for name, tensor in _with_progress(tensors, progress):
             if is_matrix(tensor):
-                weights.matrices[name] = packer.pack(tensor, arena.take(packed_bytes(tensor)))
+                weights.matrices[name] = packer.pack(tensor, weights.arena.take(packed_bytes(tensor)))
             else:
                 weights.vectors[name] = dequantise(tensor.in_memory())
     except MemoryError as error:
