@@ -14,16 +14,13 @@ from engine.kernels.checks import check_array, check_output, check_separate, che
 from engine.kernels.layer_kv import TILE, Floats, Ints, LayerKV, check_cache
 from engine.kernels.loader import load_kernel, token_tile
 
-_DECODED = 512
-"""Numbers that `source/kv_tiles.py` decodes at a time."""
-
-_BLOCK_BYTES = 84 * 1024
+_BLOCK_BYTES = 160 * 1024
 """Queries of one piece of work that share a decoded tile: they and their outputs should stay in the cache."""
 
 SPLIT_TOKENS = 8
 """Up to so many tokens the context is split among threads, beyond them the queries are."""
 
-_CHUNK_TILES = 2
+_CHUNK_TILES = 4
 """Tiles of a chunk of a split context."""
 
 
@@ -71,10 +68,14 @@ class AttentionScratch:
         blocks = -(-head_size // TILE)
         # A chunk begun and one ended, beside whole ones.
         n_chunks = -(-capacity // (TILE * _CHUNK_TILES)) + 1 if split else 0
-        bits = np.zeros((threads, _DECODED), np.int32)
+        key_panels = np.zeros((threads, blocks, TILE * TILE), np.float32)
+        value_panels = np.zeros_like(key_panels)
+        bits = np.zeros((threads, TILE), np.int32)
         arrays = (
-            np.zeros((threads, blocks, TILE * TILE), np.float32),
-            np.zeros((threads, blocks, TILE * TILE), np.float32),
+            key_panels,
+            value_panels,
+            key_panels.view(np.int32),
+            value_panels.view(np.int32),
             np.zeros((threads, row_tiles, blocks, widest * TILE), np.float32),
             np.zeros((threads, widest * TILE), np.float32),
             np.zeros((threads, widest * TILE), np.float32),

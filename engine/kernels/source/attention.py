@@ -79,7 +79,7 @@ def unpack_row(gathered, row, tile, factor, out):
 
 
 def attend(q, positions, keys, values, byte_keys, byte_values, key_scales, value_scales, sequence, head, first, last,
-           begin, end, group, window, scale, cap, tile, key_panel, value_panel, packed, scores, weights, gathered,
+           begin, end, group, window, scale, cap, tile, key_panel, value_panel, key_bits, value_bits, packed, scores, weights, gathered,
            peaks, sums, line, bits, floats):
     """Queries first to last, all of one sequence, against tiles begin to end of one KV head: gathered [row tiles,
     head blocks, tile * 64], peaks and sums of the softmax."""
@@ -101,8 +101,8 @@ def attend(q, positions, keys, values, byte_keys, byte_values, key_scales, value
         ring = block - block // n_tiles_of_ring * n_tiles_of_ring
         n_slots = min(64, newest + 1 - block * 64)
         if halves:
-            decode_half_keys(keys[sequence, head, ring], key_panel, bits, floats)
-            decode_half_values(values[sequence, head, ring * 64:], n_slots, value_panel, bits, floats)
+            decode_half_keys(keys[sequence, head, ring], key_bits, key_panel)
+            decode_half_values(values[sequence, head, ring * 64:], n_slots, value_bits, value_panel)
         else:
             decode_byte_keys(byte_keys[sequence, head, ring], key_scales[sequence, head, ring], key_panel)
             decode_byte_values(byte_values[sequence, head, ring * 64:], value_scales[sequence, head, ring * 64:],
@@ -137,14 +137,14 @@ def merge_chunks(partial, partial_statistics, row, n_chunks, out):
 # pythran export attention(float32[:,:] order(C), float32[:,:] order(C), int32[:] order(C), int32[:] order(C),
 #                          int16[:,:,:,:] order(C), int16[:,:,:,:] order(C), int8[:,:,:,:] order(C),
 #                          int8[:,:,:,:] order(C), float32[:,:,:,:,:] order(C), float32[:,:,:,:] order(C),
-#                          float32[:,:,:] order(C), float32[:,:,:] order(C), float32[:,:,:,:] order(C),
-#                          float32[:,:] order(C), float32[:,:] order(C), float32[:,:,:,:] order(C),
-#                          float32[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C),
-#                          int32[:,:] order(C), float32[:,:] order(C), float32[:,:,:] order(C), float32[:,:,:] order(C),
-#                          int, int, int, float32, float32, int, int)
+#                          float32[:,:,:] order(C), float32[:,:,:] order(C), int32[:,:,:] order(C),
+#                          int32[:,:,:] order(C), float32[:,:,:,:] order(C), float32[:,:] order(C),
+#                          float32[:,:] order(C), float32[:,:,:,:] order(C), float32[:,:] order(C),
+#                          float32[:,:] order(C), float32[:,:] order(C), int32[:,:] order(C), float32[:,:] order(C),
+#                          float32[:,:,:] order(C), float32[:,:,:] order(C), int, int, int, float32, float32, int, int)
 def attention(q, out, positions, sequences, keys, values, byte_keys, byte_values, key_scales, value_scales,
-              key_panels, value_panels, packed, scores, weights, gathered, peaks, sums, lines, bits, floats, partial,
-              partial_statistics, block_size, chunk_tiles, window, scale, cap, widest, threads):
+              key_panels, value_panels, key_bits, value_bits, packed, scores, weights, gathered, peaks, sums, lines,
+              bits, floats, partial, partial_statistics, block_size, chunk_tiles, window, scale, cap, widest, threads):
     """q, out: float32[n, heads * head_size]; positions, sequences: int32[n].
 
     Of a cache in float16, as bits: keys int16[sequences, kv_heads, tiles, head_size * 64], values int16[sequences,
@@ -156,10 +156,11 @@ def attention(q, out, positions, sequences, keys, values, byte_keys, byte_values
     0 for all; cap: 0 for none; widest: rows that the registers hold at once.
 
     Scratch, one row per thread, with head blocks = head_size / 64 rounded up, and row tiles = block_size * heads /
-    kv_heads / widest rounded up; zeros at the start: key_panels and value_panels [head blocks, 64 * 64], packed and
-    gathered [row tiles, head blocks, widest * 64], scores and weights [widest * 64], peaks [rows of all row tiles],
-    sums [16 times as many], lines [64], bits [512] and floats, its float32 view.  Of all threads, with chunks:
-    partial [chunks, n * heads, head_size], partial_statistics [2, chunks, n * heads].
+    kv_heads / widest rounded up; zeros at the start: key_panels and value_panels [head blocks, 64 * 64], key_bits and
+    value_bits, their int32 views, packed and gathered [row tiles, head blocks, widest * 64], scores and weights
+    [widest * 64], peaks [rows of all row tiles], sums [16 times as many], lines [64], bits [64] and floats, its
+    float32 view.  Of all threads, with chunks: partial [chunks, n * heads, head_size], partial_statistics
+    [2, chunks, n * heads].
     """
     n = q.shape[0]
     n_kv_heads = values.shape[1]
@@ -195,9 +196,10 @@ def attention(q, out, positions, sequences, keys, values, byte_keys, byte_values
                 tile = tile_of((last - first) * group, widest)
                 if from_tile < to_tile:
                     attend(q, positions, keys, values, byte_keys, byte_values, key_scales, value_scales,
-                           int(sequences[first]), head, first, last, from_tile, to_tile, group, window, scale, cap, tile,
-                           key_panels[thread], value_panels[thread], packed[thread], scores[thread], weights[thread],
-                           gathered[thread], peaks[thread], sums[thread], lines[thread], bits[thread], floats[thread])
+                           int(sequences[first]), head, first, last, from_tile, to_tile, group, window, scale, cap,
+                           tile, key_panels[thread], value_panels[thread], key_bits[thread], value_bits[thread],
+                           packed[thread], scores[thread], weights[thread], gathered[thread], peaks[thread],
+                           sums[thread], lines[thread], bits[thread], floats[thread])
                     for row in range((last - first) * group):
                         query = first + row // group
                         query_head = head * group + row - row // group * group

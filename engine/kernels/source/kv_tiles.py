@@ -12,8 +12,11 @@ def clear(values, start):
         values[i] = np.float32(0)
 
 
-def widen(halves, out, count, bits, floats):
-    """count float16 bits, as int16, to float32; infinities and NaN stay what they are, so that damage shows."""
+def widen(halves, bits, floats, count):
+    """count float16 bits, as int16, to floats, which bits is the int32 view of.
+
+    Infinities and NaN stay what they are, so that damage shows.
+    """
     # 0x8FFFE000: the sign, which a widened int16 carries in all upper bits, once; five bits of exponent; the mantissa.
     moved = np.int32(-0x70002000)
     to_mantissa = np.int32(13)
@@ -21,30 +24,32 @@ def widen(halves, out, count, bits, floats):
     infinite = np.int32(0x70000000)
     finite = np.int32(0)
     to_single = np.float32(2.0**112)
-    for start in range(0, count, 512):
-        length = min(512, count - start)
-        #omp simd
-        for i in range(length):
-            x = (np.int32(halves[start + i]) << to_mantissa) & moved
-            bits[i] = x | (infinite if (x & exponent) == exponent else finite)
-        #omp simd
-        for i in range(length):
-            out[start + i] = floats[i] * to_single
+    #omp simd
+    for i in range(count):
+        x = (np.int32(halves[i]) << to_mantissa) & moved
+        bits[i] = x | (infinite if (x & exponent) == exponent else finite)
+    #omp simd
+    for i in range(count):
+        floats[i] *= to_single
 
 
-def decode_half_keys(keys, panel, bits, floats):
-    """[head_size * 64] to [head blocks, 64 * 64]; what lies beyond the head stays zero."""
+def decode_half_keys(keys, bits, panel):
+    """[head_size * 64] to [head blocks, 64 * 64], bits its int32 view; what lies beyond the head stays zero."""
     for block in range(panel.shape[0]):
-        widen(keys[block * 4096:], panel[block], min(4096, keys.shape[0] - block * 4096), bits, floats)
+        widen(keys[block * 4096:], bits[block], panel[block], min(4096, keys.shape[0] - block * 4096))
 
 
-def decode_half_values(values, n_slots, panel, bits, floats):
+def decode_half_values(values, n_slots, bits, panel):
     """[slots, head_size] to [head blocks, 64 * 64]; positions not asked for become zero."""
     head_size = values.shape[1]
-    for position in range(n_slots):
-        for block in range(panel.shape[0]):
-            width = min(64, head_size - block * 64)
-            widen(values[position, block * 64:], panel[block, position * 64:], width, bits, floats)
+    if head_size == 64:
+        # One long run is quicker than many short ones.
+        widen(values[0], bits[0], panel[0], n_slots * 64)
+    else:
+        for position in range(n_slots):
+            for block in range(panel.shape[0]):
+                width = min(64, head_size - block * 64)
+                widen(values[position, block * 64:], bits[block, position * 64:], panel[block, position * 64:], width)
     for block in range(panel.shape[0]):
         clear(panel[block], n_slots * 64)
 
