@@ -53,6 +53,12 @@ class Settings:
     context_size: int | None = _setting(
         None, "Tokens of conversation kept in memory; empty: as trained, at most 4096.", 1, 10**9
     )
+    weights_in_place: bool = _setting(
+        False, "Computes straight from the model file: hardly any memory for the weights, but slower."
+    )
+    pin_threads: bool = _setting(
+        False, "Keeps each thread on a core of its own; takes effect when the program is started again."
+    )
     eight_bit_context: bool = _setting(
         False, "Keeps the conversation in 8 bits: half the memory for it, a little less exact."
     )

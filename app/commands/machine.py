@@ -17,6 +17,8 @@ NEEDED_KERNELS = (
     "add",
     "attention",
     "gelu_multiply",
+    "interleave",
+    "interleave_numbers",
     "matmul_panel",
     "pack_tokens",
     "rms_norm",

@@ -42,6 +42,7 @@ class SidePanel(QWidget):
         self._timer.setInterval(SAVE_MS)
         self._timer.timeout.connect(self.changed)
         self._loaded_with: tuple[object, ...] | None = None
+        self._pin_threads = settings.pin_threads  # as the program began: later it has no effect
 
         content = QWidget(self)
         self._rows = QVBoxLayout(content)
@@ -55,6 +56,7 @@ class SidePanel(QWidget):
         self._add_title(self.tr("Model"))
         self._add_count("context_size", self.tr("Conte&xt size (tokens)"), self.tr("automatic"), 512)
         self._add_switch("eight_bit_context", self.tr("Context in &8 bits"))
+        self._add_switch("weights_in_place", self.tr("Save &memory (slower)"))
         self._add_count("threads", self.tr("Th&reads"), self.tr("automatic"), 1)
         self.reload_button = QPushButton(self.tr("Load the model &again"), content)
         self.reload_button.setAccessibleName(self.tr("Load the model again with these settings"))
@@ -91,6 +93,8 @@ class SidePanel(QWidget):
             context_size=self.settings.context_size,
             threads=self.settings.threads,
             kv="q8" if self.settings.eight_bit_context else "f16",
+            repack=not self.settings.weights_in_place,
+            pin_threads=self._pin_threads,
         )
 
     def mark_loaded(self, settings: LoadSettings) -> None:
@@ -184,4 +188,4 @@ class SidePanel(QWidget):
 
 def _shown_of(settings: LoadSettings) -> tuple[object, ...]:
     """What this panel has controls for."""
-    return settings.context_size, settings.threads, settings.kv
+    return settings.context_size, settings.threads, settings.kv, settings.repack

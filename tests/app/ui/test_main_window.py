@@ -143,6 +143,17 @@ def test_a_new_context_size_offers_to_load_again_and_does(qtbot: QtBot, bench: B
     assert bench.window.status.context.text() == "Context: 0 of 1,024 tokens"
 
 
+def test_saving_memory_is_offered_and_remembered(qtbot: QtBot, bench: Bench) -> None:
+    from app.settings import load
+
+    panel = bench.window.panel
+    assert panel.load_settings() == LoadSettings()
+    panel.findChild(QCheckBox, "weights_in_place").click()  # type: ignore[union-attr]
+    assert not panel.reload_button.isHidden()
+    assert panel.load_settings() == LoadSettings(repack=False)
+    qtbot.waitUntil(lambda: load().weights_in_place)
+
+
 def test_a_context_in_eight_bits_is_offered_and_remembered(qtbot: QtBot, bench: Bench) -> None:
     from app.settings import load
 
