@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.backends.interface import Backend, CacheSpec, Context, LoadedWeights, MemoryEstimate, Progress
@@ -67,9 +67,12 @@ class LoadedModel:
         self._plans.move_to_end(shape)
         return plan
 
-    def new_context(self) -> Context:
-        """KV cache and scratch memory for one session.  Raises `OutOfMemoryError`."""
-        return self.weights.new_context(self.cache_spec)
+    def new_context(self, n_sequences: int = 1) -> Context:
+        """KV cache and scratch memory for so many conversations.  Raises `OutOfMemoryError`."""
+        max_batch = max(self.cache_spec.max_batch, n_sequences)
+        return self.weights.new_context(
+            replace(self.cache_spec, n_sequences=n_sequences, max_batch=max_batch)
+        )
 
     def close(self) -> None:
         """Frees weights and backend.  May be called twice."""

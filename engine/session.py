@@ -13,28 +13,33 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.backends.interface import Batch, ShouldStop
+from engine.backends.interface import Batch, Context, ShouldStop
 from engine.errors import Cancelled, ContextOverflowError, SettingsError
 from engine.requests import PromptProgress
 
 if TYPE_CHECKING:
     from engine.model import LoadedModel
 
-SEQUENCE = 0
-"""A session uses one sequence of its context."""
-
 
 class Session:
-    """Owns a context of a model; used by one thread at a time.  Raises `OutOfMemoryError` when made."""
+    """One conversation; used by one thread at a time.
 
-    def __init__(self, model: LoadedModel) -> None:
+    It owns a context of the model, or is one sequence of a context that a `SessionGroup` owns.  Raises
+    `OutOfMemoryError` when made.
+    """
+
+    def __init__(self, model: LoadedModel, context: Context | None = None, sequence: int = 0) -> None:
         self.model = model
         self.context_size = model.context_size
         self.logits: NDArray[np.float32] | None = None
-        """float32[vocabulary] after the last token, valid until the next run; None within a prompt."""
+        """float32[vocabulary] after the last token, valid until the next run of this session; None within a
+        prompt."""
         self._chunk = min(model.prompt_chunk, model.cache_spec.max_batch)
         self._tokens: list[int] = []
-        self._context = model.new_context()
+        self._sequence = sequence
+        self._is_member = context is not None
+        self._context = model.new_context() if context is None else context
+        self._own_logits: NDArray[np.float32] | None = None
 
     @property
     def tokens(self) -> Sequence[int]:
@@ -79,15 +84,31 @@ class Session:
         assert self.logits is not None
         return self.logits
 
+    def note(self, tokens: Sequence[int], logits: NDArray[np.float32] | None) -> None:
+        """These tokens now follow in the cache, and logits, float32[vocabulary], are those after the last.
+
+        For whoever runs the context: this session, or the group it belongs to.
+        """
+        self._tokens.extend(tokens)
+        if logits is None or not self._is_member:
+            self.logits = logits
+            return
+        # The next run may be another member's, and would overwrite the row.
+        if self._own_logits is None:
+            self._own_logits = np.empty_like(logits)
+        np.copyto(self._own_logits, logits)
+        self.logits = self._own_logits
+
     def forget(self) -> None:
         """Trusts nothing in the cache any more: the next prompt is read from its beginning."""
         self._tokens = []
         self.logits = None
 
     def close(self) -> None:
-        """Frees the KV cache.  May be called twice."""
+        """Frees the KV cache, or leaves that to the group.  May be called twice."""
         self.forget()
-        self._context.close()
+        if not self._is_member:
+            self._context.close()
 
     def _check(self, ids: Sequence[int]) -> None:
         if not ids:
@@ -112,7 +133,7 @@ class Session:
                 break
             shared += 1
         # A sliding window may have lost what the cut would need; then less is usable.
-        usable = self._context.truncate(SEQUENCE, shared)
+        usable = self._context.truncate(self._sequence, shared)
         del self._tokens[usable:]
         return usable
 
@@ -122,13 +143,12 @@ class Session:
         batch = Batch(
             tokens=np.array(tokens, np.int32),
             positions=np.arange(len(self._tokens), len(self._tokens) + n, dtype=np.int32),
-            sequences=np.full(n, SEQUENCE, np.int32),
+            sequences=np.full(n, self._sequence, np.int32),
             outputs=np.array([n - 1] if want_logits else [], np.int32),
         )
         try:
             logits = self._context.run(plan, batch, should_stop)
-            self._tokens.extend(tokens)
-            self.logits = logits[0] if want_logits else None
+            self.note(tokens, logits[0] if want_logits else None)
         except Cancelled:
             # The cache holds what it held before.
             self.logits = None

@@ -1,5 +1,6 @@
 """A model on the fake backend: no file, no weights; real sessions, plans and (if asked for) tokenizer."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 from engine.backends.fake import FakeBackend, FakeBehaviour
@@ -45,8 +46,11 @@ class FakeModel:
         logits = Node("linear", "logits", (), (), (n_outputs, self.description.n_vocabulary))
         return Plan(shape, (Step(logits, 0),), arena_bytes=0)
 
-    def new_context(self):
-        return self.weights.new_context(self.cache_spec)
+    def new_context(self, n_sequences=1):
+        max_batch = max(self.cache_spec.max_batch, n_sequences)
+        return self.weights.new_context(
+            replace(self.cache_spec, n_sequences=n_sequences, max_batch=max_batch)
+        )
 
     def close(self):
         self.closed = True
