@@ -75,9 +75,10 @@ def array_bytes() -> int:
     return sum(trace.size for trace in tracemalloc.take_snapshot().filter_traces([arrays]).traces)
 
 
-def test_evaluating_a_token_allocates_nothing(smollm2_path: Path) -> None:
+@pytest.mark.parametrize("repack", [True, False])
+def test_evaluating_a_token_allocates_nothing(repack: bool, smollm2_path: Path) -> None:
     with (
-        closing(load_model(smollm2_path, LoadSettings(context_size=512))) as model,
+        closing(load_model(smollm2_path, LoadSettings(context_size=512, repack=repack))) as model,
         closing(Session(model)) as session,
     ):
         for _ in session.prefill(IDS, lambda: False):

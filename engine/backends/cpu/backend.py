@@ -66,7 +66,13 @@ class CpuBackend(Backend):
             (tensor.shape[1] for tensor in weights.values() if len(tensor.shape) == 2), default=1
         )
         mapped = [] if self.repack else [MappedWeight(t) for t in weights.values() if is_matrix(t)]
-        scratch = scratch_bytes(plan, max_columns, spec, self.threads or 1, mapped)
+        try:
+            scratch = scratch_bytes(plan, max_columns, spec, self.threads or 1, mapped)
+        except MemoryError as error:
+            raise OutOfMemoryError(
+                f"A context of {spec.context_size:,} tokens needs more memory than this computer has; "
+                f"{readable_bytes(free_memory())} are free."
+            ) from error
         return MemoryEstimate(
             weights=sum(packed_bytes(t) for t in weights.values() if self.repack or not is_matrix(t)),
             kv_cache=cache_bytes(spec),
