@@ -29,7 +29,9 @@ def backend_class(name: str) -> type[Backend]:
 
     Raises `SettingsError` for an unknown name, `BackendError` where the plugin fails to import.
     """
-    targets = {point.name: point.value for point in entry_points(group=GROUP)} | BUILT_IN
+    targets = dict(BUILT_IN)
+    if name not in targets:  # looking for plugins takes longer than opening a model file
+        targets |= {point.name: point.value for point in entry_points(group=GROUP)}
     if name not in targets:
         raise SettingsError(
             f"There is no backend called {name!r}.", f"Choose one of: {', '.join(backend_names())}."
