@@ -93,7 +93,7 @@ class LoadSettings:
     context_size: tokens the KV cache holds; None: what the file was trained for, at most 4096.
     threads: compute threads; None: the physical cores this process may use.
     backend: name of a backend of the entry-point group `causerie.backends`.
-    prompt_chunk: tokens of a prompt read between two looks at the stop flag.
+    prompt_chunk: most tokens of a prompt read in one run; the more, the faster.  Progress is told after each.
     kv: f16 keeps keys and values in half precision, q8 in 8 bits: half the memory, a little less exact.
     repack: copy the weights to a layout that is quick to compute with; False: leave them in the file, which
     takes less memory and more time.
@@ -103,7 +103,7 @@ class LoadSettings:
     context_size: int | None = None
     threads: int | None = None
     backend: str = "cpu"
-    prompt_chunk: int = 128
+    prompt_chunk: int = 512
     kv: KVKind = "f16"
     repack: bool = True
     pin_threads: bool = False

@@ -124,7 +124,7 @@ def test_another_chat_in_between(session: Session, fresh: Session, ids: list[int
 def test_beyond_the_window_of_gemma3(gemma3_path: Path) -> None:
     """A ring of 640 positions still has what position 690 looks back to, and lacks that of position 100."""
     with (
-        closing(load_model(gemma3_path, LoadSettings(context_size=1024))) as model,
+        closing(load_model(gemma3_path, LoadSettings(context_size=1024, prompt_chunk=128))) as model,
         closing(Session(model)) as session,
         closing(Session(model)) as fresh,
     ):
