@@ -57,9 +57,16 @@ def _unstopped(function: Kernel) -> Kernel:
 
 
 def token_tile(level: str | None = None) -> int:
-    """Tokens that the matrix kernels hold in registers at once: what fits 32 or 16 vector registers."""
+    """Tokens that float32 products hold in registers at once: what fits 32 or 16 vector registers."""
     level = level or current_level()
     return 14 if level in ("x86-64-v4", "arm64") else 6
+
+
+def fixed_tile(n_tokens: int | None = None, level: str | None = None) -> int:
+    """Tokens that fixed-point products hold in registers at once, for n_tokens or, if None, at the most."""
+    level = level or current_level()
+    most = 12 if level in ("x86-64-v4", "arm64") else 6
+    return most if n_tokens is None or n_tokens > 6 else 6
 
 
 def clear_choice() -> None:

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernels.checks import check_array, check_output, require
-from engine.kernels.linear import LinearScratch, bind_linear
+from engine.kernels.linear import bind_linear
+from engine.kernels.linear_scratch import LinearScratch
 from engine.kernels.packing import GROUP, PLAIN_DTYPES, PackedWeight, Packer, packed_nbytes, thread_groups
 from engine.quantisation.dequantise import dequantise
 from engine.tensor import Tensor
@@ -91,12 +92,19 @@ class Window:
 
 
 def bind_mapped_linear(
-    weight: MappedWeight, x: Floats, y: Floats, window: Window, scratch: LinearScratch, threads: int
+    weight: MappedWeight,
+    x: Floats,
+    y: Floats,
+    window: Window,
+    scratch: LinearScratch,
+    threads: int,
+    source: object = None,
 ) -> Callable[[], None]:
     """As `bind_linear`.  The call raises ModelFileError where a scale is infinite or no number."""
     check_array("x", x, np.float32, (None, weight.cols))
     check_output("y", y, np.float32, (x.shape[0], weight.rows))
     require(window.packer.threads == threads, "the window is made for another number of threads")
+    source = object() if source is None else source
     tensor = weight.tensor
     rows = tensor.as_bytes().reshape(weight.rows, -1)
     dtype = PLAIN_DTYPES.get(tensor.type.name, np.uint8)
@@ -110,10 +118,10 @@ def bind_mapped_linear(
         packed = PackedWeight(tensor.name, tensor.type, len(part), weight.cols, floats)
         target = y[:, first : first + at_once]
         if target.flags.c_contiguous:
-            calls.append(bind_linear(packed, x, target, scratch, threads))
+            calls.append(bind_linear(packed, x, target, scratch, threads, source))
         else:
             result = window.results(len(x), len(part))
-            calls.append(bind_linear(packed, x, result, scratch, threads))
+            calls.append(bind_linear(packed, x, result, scratch, threads, source))
             calls.append(partial(np.copyto, target, result))
     calls.append(partial(window.packer.require_finite, tensor))
     return partial(_run_all, tuple(calls))

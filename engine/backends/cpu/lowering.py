@@ -71,10 +71,10 @@ def _rms_norm(context: CpuContext, program: Program, node: Node) -> Call:
 def _linear(context: CpuContext, program: Program, node: Node) -> Call:
     matrix = context.weights.matrices[node.weights[0]]
     x, out = program.array(node.inputs[0]), program.array(node)
-    scratch = context.scratch
+    scratch, source = context.scratch, node.inputs[0]
     if isinstance(matrix, MappedWeight):
-        return bind_mapped_linear(matrix, x, out, scratch.window, scratch.linear, context.threads)
-    return bind_linear(matrix, x, out, scratch.linear, context.threads)
+        return bind_mapped_linear(matrix, x, out, scratch.window, scratch.linear, context.threads, source)
+    return bind_linear(matrix, x, out, scratch.linear, context.threads, source)
 
 
 def _add_bias(context: CpuContext, program: Program, node: Node) -> Call:

@@ -8,7 +8,7 @@ from engine.backends.interface import CacheSpec
 from engine.graph.plan import Plan
 from engine.kernels.attention import SPLIT_TOKENS, AttentionScratch
 from engine.kernels.layer_kv import TILE
-from engine.kernels.linear import LinearScratch
+from engine.kernels.linear_scratch import LinearScratch
 from engine.kernels.mapped import MappedWeight, Window
 
 HeadShape = tuple[int, int, int]

@@ -2,38 +2,43 @@
 
 import numpy as np
 
-from .interleaved import half_scales
+from .fixed import even_half, odd_half
 
 
-def decode_row(q, d, low, high):
-    eight = np.float32(8)
-    #omp simd
-    for lane in range(32):
-        low[lane] = (np.float32(q[lane] & np.uint8(15)) - eight) * d[lane]
-        high[lane] = (np.float32(q[lane] >> np.uint8(4)) - eight) * d[lane]
+def decode_group(data, panel, scales, bits, floats, n_blocks):
+    to_scale = np.float32(8 * 2.0**112)
+    for block in range(n_blocks):
+        #omp simd
+        for lane in range(32):
+            low = data[block * 576 + lane]
+            high = data[block * 576 + 32 + lane]
+            bits[lane] = even_half(low, high)
+            bits[32 + lane] = odd_half(low, high)
+        #omp simd
+        for lane in range(32):
+            scales[block, 0, lane] = floats[lane] * to_scale
+            scales[block, 1, lane] = floats[32 + lane] * to_scale
+        for k in range(16):
+            #omp simd
+            for lane in range(32):
+                q = data[block * 576 + 64 + k * 32 + lane] ^ np.uint16(0x8888)
+                panel[block, 0, k * 32 + lane] = np.int16(q << np.uint16(12))
+                panel[block, 0, (16 + k) * 32 + lane] = np.int16((q << np.uint16(8)) & np.uint16(0xF000))
+                panel[block, 1, k * 32 + lane] = np.int16((q << np.uint16(4)) & np.uint16(0xF000))
+                panel[block, 1, (16 + k) * 32 + lane] = np.int16(q & np.uint16(0xF000))
 
 
-def decode_block(block, panel, start, bits, floats, d, unused, unused_too):
-    half_scales(block, bits, floats, d)
-    for half in range(panel.shape[0]):
-        lanes = half * 32
-        for k in range(d.shape[0] // 64):
-            decode_row(block[(2 + k) * 64 + lanes:], d[lanes:], panel[half, start + k * 32:], panel[half, start + (16 + k) * 32:])
-
-
-# pythran export decode(uint8[:,:] order(C), float32[:,:,:,:] order(C), int32[:,:] order(C), float32[:,:,:] order(C), int,
-#                       int)
-def decode(data, panels, bits, scratch, first_group, threads):
-    """data: uint8[all groups, blocks * 18 * 64]; panels: float32[groups, col blocks, 2, 64 * 32], overwritten with the
-    groups from first_group on: rows are 32 lanes of two halves.  Scratch: bits int32[threads, 64], scratch
-    float32[threads, 3, 1024].
+# pythran export decode(uint16[:,:] order(C), int16[:,:,:,:] order(C), float32[:,:,:,:] order(C),
+#                       float32[:,:,:,:] order(C), uint32[:,:] order(C), int, int)
+def decode(data, panels, scales, offsets, bits, first_group, threads):
+    """data: uint16[all groups, blocks * 18 * 32], two bytes in one; panels: int16[groups, col blocks, 2, 32 * 32] and
+    scales: float32[groups, col blocks, 2, 32], overwritten with the groups from first_group on, even rows and odd
+    rows: value = panel * scale / 2**15; offsets has no col blocks.  Scratch: bits uint32[threads, 128].
     """
     n_groups = panels.shape[0]
-    n_blocks = data.shape[1] // 1152
+    n_blocks = data.shape[1] // 576
     floats = bits.view(np.float32)
     #omp parallel for schedule(static) num_threads(threads)
     for part in range(threads):
         for g in range(part * n_groups // threads, (part + 1) * n_groups // threads):
-            for block in range(n_blocks):
-                decode_block(data[first_group + g, block * 1152:], panels[g, block // 2], block % 2 * 1024, bits[part],
-                             floats[part], scratch[part, 0], scratch[part, 1], scratch[part, 2])
+            decode_group(data[first_group + g], panels[g], scales[g], bits[part], floats[part], n_blocks)

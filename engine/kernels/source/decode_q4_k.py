@@ -2,43 +2,67 @@
 
 import numpy as np
 
-from .k_scales import sub_block_scales
+from .fixed import even_half, odd_half
 
 
-def decode_row(q, scales, minima, low, high):
-    #omp simd
-    for lane in range(32):
-        low[lane] = np.float32(q[lane] & np.uint8(15)) * scales[lane] - minima[lane]
-        high[lane] = np.float32(q[lane] >> np.uint8(4)) * scales[64 + lane] - minima[64 + lane]
+def decode_group(data, panel, scales, offsets, bits, floats, n_blocks, n_pairs):
+    to_half = np.float32(2.0**112)
+    to_scale = np.float32(8 * 2.0**112)
+    for block in range(n_blocks):
+        #omp simd
+        for lane in range(32):
+            low = data[block * 4608 + lane]
+            high = data[block * 4608 + 32 + lane]
+            bits[lane] = even_half(low, high)
+            bits[32 + lane] = odd_half(low, high)
+            low_m = data[block * 4608 + 64 + lane]
+            high_m = data[block * 4608 + 96 + lane]
+            bits[64 + lane] = even_half(low_m, high_m)
+            bits[96 + lane] = odd_half(low_m, high_m)
+        for j in range(n_pairs):
+            #omp simd
+            for lane in range(32):
+                s = np.int32(data[block * 4608 + 128 + j * 32 + lane])
+                m = np.int32(data[block * 4608 + 256 + j * 32 + lane])
+                both = np.int32(data[block * 4608 + 384 + j * 32 + lane])
+                even = floats[lane] * to_scale
+                odd = floats[32 + lane] * to_scale
+                even_m = floats[64 + lane] * to_half
+                odd_m = floats[96 + lane] * to_half
+                a = even * np.float32(s & np.int32(63))
+                b = odd * np.float32((s >> np.int32(8)) & np.int32(63))
+                c = even * np.float32((both & np.int32(15)) | ((s >> np.int32(2)) & np.int32(0x30)))
+                d = odd * np.float32(((both >> np.int32(8)) & np.int32(15)) | ((s >> np.int32(10)) & np.int32(0x30)))
+                scales[block * 8 + j, 0, lane] = a
+                scales[block * 8 + j, 1, lane] = b
+                scales[block * 8 + 4 + j, 0, lane] = c
+                scales[block * 8 + 4 + j, 1, lane] = d
+                offsets[block * 8 + j, 0, lane] = a - even_m * np.float32(m & np.int32(63))
+                offsets[block * 8 + j, 1, lane] = b - odd_m * np.float32((m >> np.int32(8)) & np.int32(63))
+                offsets[block * 8 + 4 + j, 0, lane] = c - even_m * np.float32(((both >> np.int32(4)) & np.int32(15)) | ((m >> np.int32(2)) & np.int32(0x30)))
+                offsets[block * 8 + 4 + j, 1, lane] = d - odd_m * np.float32((both >> np.int32(12)) | ((m >> np.int32(10)) & np.int32(0x30)))
+        for chunk in range(n_pairs):
+            for k in range(32):
+                #omp simd
+                for lane in range(32):
+                    q = data[block * 4608 + 512 + chunk * 1024 + k * 32 + lane] ^ np.uint16(0x8888)
+                    panel[block * 8 + chunk * 2, 0, k * 32 + lane] = np.int16(q << np.uint16(12))
+                    panel[block * 8 + chunk * 2 + 1, 0, k * 32 + lane] = np.int16((q << np.uint16(8)) & np.uint16(0xF000))
+                    panel[block * 8 + chunk * 2, 1, k * 32 + lane] = np.int16((q << np.uint16(4)) & np.uint16(0xF000))
+                    panel[block * 8 + chunk * 2 + 1, 1, k * 32 + lane] = np.int16(q & np.uint16(0xF000))
 
 
-def decode_chunk(quants, panel, scales, minima):
-    for half in range(panel.shape[0]):
-        lanes = half * 32
-        for k in range(panel.shape[1] // 64):
-            decode_row(quants[k * 64 + lanes:], scales[lanes:], minima[lanes:], panel[half, k * 32:],
-                       panel[half, (32 + k) * 32:])
-
-
-def decode_block(block, panel, first, bits, floats, work, scales, minima):
-    sub_block_scales(block, bits, floats, work, scales, minima)
-    for chunk in range(scales.shape[0] // 256):
-        decode_chunk(block[(16 + chunk * 32) * 64:], panel[first + chunk], scales[chunk * 128:], minima[chunk * 128:])
-
-
-# pythran export decode(uint8[:,:] order(C), float32[:,:,:,:] order(C), int32[:,:] order(C), float32[:,:,:] order(C), int,
-#                       int)
-def decode(data, panels, bits, scratch, first_group, threads):
-    """data: uint8[all groups, blocks * 144 * 64]; panels: float32[groups, col blocks, 2, 64 * 32], overwritten with the
-    groups from first_group on: rows are 32 lanes of two halves.  Scratch: bits int32[threads, 64], scratch
-    float32[threads, 3, 1024].
+# pythran export decode(uint16[:,:] order(C), int16[:,:,:,:] order(C), float32[:,:,:,:] order(C),
+#                       float32[:,:,:,:] order(C), uint32[:,:] order(C), int, int)
+def decode(data, panels, scales, offsets, bits, first_group, threads):
+    """data: uint16[all groups, blocks * 144 * 32], two bytes in one; panels: int16[groups, col blocks, 2, 32 * 32] and
+    scales: float32[groups, col blocks, 2, 32], overwritten with the groups from first_group on, even rows and odd
+    rows: value = panel * scale / 2**15 + offset, float32 as scales.  Scratch: bits uint32[threads, 128].
     """
     n_groups = panels.shape[0]
-    n_blocks = data.shape[1] // 9216
+    n_blocks = data.shape[1] // 4608
     floats = bits.view(np.float32)
     #omp parallel for schedule(static) num_threads(threads)
     for part in range(threads):
         for g in range(part * n_groups // threads, (part + 1) * n_groups // threads):
-            for block in range(n_blocks):
-                decode_block(data[first_group + g, block * 9216:], panels[g], block * 4, bits[part],
-                             floats[part], scratch[part, 0], scratch[part, 1], scratch[part, 2])
+            decode_group(data[first_group + g], panels[g], scales[g], offsets[g], bits[part], floats[part], n_blocks, bits.shape[1] // 32)

@@ -2,42 +2,54 @@
 
 import numpy as np
 
-from .interleaved import half_scales
+from .fixed import even_half, odd_half
 
 
-def decode_row(q, low_bits, high_bits, bit, d, m, low, high):
-    #omp simd
-    for lane in range(32):
-        low_five = (q[lane] & np.uint8(15)) | (((low_bits[lane] >> bit) & np.uint8(1)) << np.uint8(4))
-        high_five = (q[lane] >> np.uint8(4)) | (((high_bits[lane] >> bit) & np.uint8(1)) << np.uint8(4))
-        low[lane] = np.float32(low_five) * d[lane] + m[lane]
-        high[lane] = np.float32(high_five) * d[lane] + m[lane]
+def decode_group(data, panel, scales, offsets, bits, floats, n_blocks):
+    to_half = np.float32(2.0**112)
+    to_scale = np.float32(16 * 2.0**112)
+    for block in range(n_blocks):
+        #omp simd
+        for lane in range(32):
+            low = data[block * 768 + lane]
+            high = data[block * 768 + 32 + lane]
+            bits[lane] = even_half(low, high)
+            bits[32 + lane] = odd_half(low, high)
+            low_m = data[block * 768 + 64 + lane]
+            high_m = data[block * 768 + 96 + lane]
+            bits[64 + lane] = even_half(low_m, high_m)
+            bits[96 + lane] = odd_half(low_m, high_m)
+        #omp simd
+        for lane in range(32):
+            scales[block, 0, lane] = floats[lane] * to_scale
+            scales[block, 1, lane] = floats[32 + lane] * to_scale
+            offsets[block, 0, lane] = floats[lane] * to_scale + floats[64 + lane] * to_half
+            offsets[block, 1, lane] = floats[32 + lane] * to_scale + floats[96 + lane] * to_half
+        for part in range(2):
+            for k in range(8):
+                #omp simd
+                for lane in range(32):
+                    q = data[block * 768 + 256 + part * 256 + k * 32 + lane]
+                    # the fifth bits of values k and 16 + k: bit k of even rows to 7, of odd rows to 15
+                    first = np.uint16((data[block * 768 + 128 + part * 32 + lane] ^ np.uint16(0xFFFF)) << np.uint16(7 - k))
+                    second = np.uint16((data[block * 768 + 128 + 64 + part * 32 + lane] ^ np.uint16(0xFFFF)) << np.uint16(7 - k))
+                    panel[block, 0, (part * 8 + k) * 32 + lane] = np.int16(((q << np.uint16(11)) & np.uint16(0x7800)) | ((first << np.uint16(8)) & np.uint16(0x8000)))
+                    panel[block, 0, (16 + part * 8 + k) * 32 + lane] = np.int16(((q << np.uint16(7)) & np.uint16(0x7800)) | ((second << np.uint16(8)) & np.uint16(0x8000)))
+                    panel[block, 1, (part * 8 + k) * 32 + lane] = np.int16(((q << np.uint16(3)) & np.uint16(0x7800)) | (first & np.uint16(0x8000)))
+                    panel[block, 1, (16 + part * 8 + k) * 32 + lane] = np.int16(((q >> np.uint16(1)) & np.uint16(0x7800)) | (second & np.uint16(0x8000)))
 
 
-def decode_block(block, panel, start, bits, floats, d, m, unused):
-    half_scales(block, bits, floats, d)
-    half_scales(block[128:], bits, floats, m)
-    for half in range(panel.shape[0]):
-        lanes = half * 32
-        for k in range(d.shape[0] // 64):
-            fifths = (4 + k // 8) * 64 + lanes
-            decode_row(block[(8 + k) * 64 + lanes:], block[fifths:], block[fifths + 128:], np.uint8(k % 8), d[lanes:],
-                       m[lanes:], panel[half, start + k * 32:], panel[half, start + (16 + k) * 32:])
-
-
-# pythran export decode(uint8[:,:] order(C), float32[:,:,:,:] order(C), int32[:,:] order(C), float32[:,:,:] order(C), int,
-#                       int)
-def decode(data, panels, bits, scratch, first_group, threads):
-    """data: uint8[all groups, blocks * 24 * 64]; panels: float32[groups, col blocks, 2, 64 * 32], overwritten with the
-    groups from first_group on: rows are 32 lanes of two halves.  Scratch: bits int32[threads, 64], scratch
-    float32[threads, 3, 1024].
+# pythran export decode(uint16[:,:] order(C), int16[:,:,:,:] order(C), float32[:,:,:,:] order(C),
+#                       float32[:,:,:,:] order(C), uint32[:,:] order(C), int, int)
+def decode(data, panels, scales, offsets, bits, first_group, threads):
+    """data: uint16[all groups, blocks * 24 * 32], two bytes in one; panels: int16[groups, col blocks, 2, 32 * 32] and
+    scales: float32[groups, col blocks, 2, 32], overwritten with the groups from first_group on, even rows and odd
+    rows: value = panel * scale / 2**15 + offset, float32 as scales.  Scratch: bits uint32[threads, 128].
     """
     n_groups = panels.shape[0]
-    n_blocks = data.shape[1] // 1536
+    n_blocks = data.shape[1] // 768
     floats = bits.view(np.float32)
     #omp parallel for schedule(static) num_threads(threads)
     for part in range(threads):
         for g in range(part * n_groups // threads, (part + 1) * n_groups // threads):
-            for block in range(n_blocks):
-                decode_block(data[first_group + g, block * 1536:], panels[g, block // 2], block % 2 * 1024, bits[part],
-                             floats[part], scratch[part, 0], scratch[part, 1], scratch[part, 2])
+            decode_group(data[first_group + g], panels[g], scales[g], offsets[g], bits[part], floats[part], n_blocks)

@@ -2,69 +2,57 @@
 
 import numpy as np
 
-from .interleaved import half_scales
+from .fixed import even_half, odd_half
 
 
-def one_scale(packed, d, scales):
-    for row in range(64):
-        scales[row] = np.float32(np.int8(packed[row])) * d[row]
+def decode_group(data, panel, scales, bits, floats, n_blocks, n_twos):
+    """32 columns have two scales, and panels one: (q - 32) * scale * 7 fills 16 bits, and the panel's scale is of d."""
+    to_scale = np.float32(2.0**112 * 32768 / 7)
+    for block in range(n_blocks):
+        #omp simd
+        for lane in range(32):
+            low = data[block * 6720 + 6656 + lane]
+            high = data[block * 6720 + 6688 + lane]
+            bits[lane] = even_half(low, high)
+            bits[32 + lane] = odd_half(low, high)
+        for j in range(4 * n_twos):
+            #omp simd
+            for lane in range(32):
+                scales[block * 8 + j, 0, lane] = floats[lane] * to_scale
+                scales[block * 8 + j, 1, lane] = floats[32 + lane] * to_scale
+        for half in range(n_twos):
+            for j in range(n_twos):
+                up = np.uint16(4 - 3 * j)
+                for piece in range(n_twos):
+                    for k in range(16):
+                        #omp simd
+                        for lane in range(32):
+                            first = np.int16(data[block * 6720 + 6144 + half * 256 + j * 64 + piece * 32 + lane])
+                            second = np.int16(data[block * 6720 + 6272 + half * 256 + j * 64 + piece * 32 + lane])
+                            q = data[block * 6720 + half * 2048 + j * 1024 + piece * 512 + k * 32 + lane]
+                            # bit pairs of both values: of even rows to 2 and 6, of odd rows to 10 and 14
+                            h = np.uint16((data[block * 6720 + 4096 + half * 1024 + piece * 512 + k * 32 + lane] ^ np.uint16(0xAAAA)) * up)
+                            a = np.int16(((q << np.uint16(10)) & np.uint16(0x3C00)) | ((h << np.uint16(12)) & np.uint16(0xC000))) >> np.int16(10)
+                            b = np.int16(((q << np.uint16(6)) & np.uint16(0x3C00)) | ((h << np.uint16(8)) & np.uint16(0xC000))) >> np.int16(10)
+                            c = np.int16(((q << np.uint16(2)) & np.uint16(0x3C00)) | ((h << np.uint16(4)) & np.uint16(0xC000))) >> np.int16(10)
+                            d = np.int16(((q >> np.uint16(2)) & np.uint16(0x3C00)) | (h & np.uint16(0xC000))) >> np.int16(10)
+                            panel[block * 8 + half * 4 + j, 0, piece * 512 + k * 32 + lane] = np.int16(a * np.int16(np.int16(np.int16(first << np.int16(8)) >> np.int16(8)) * np.int16(7)))
+                            panel[block * 8 + half * 4 + j + 2, 0, piece * 512 + k * 32 + lane] = np.int16(b * np.int16(np.int16(np.int16(second << np.int16(8)) >> np.int16(8)) * np.int16(7)))
+                            panel[block * 8 + half * 4 + j, 1, piece * 512 + k * 32 + lane] = np.int16(c * np.int16((first >> np.int16(8)) * np.int16(7)))
+                            panel[block * 8 + half * 4 + j + 2, 1, piece * 512 + k * 32 + lane] = np.int16(d * np.int16((second >> np.int16(8)) * np.int16(7)))
 
 
-def low_nibbles(nibbles, pairs, mask, shift, scales, out):
-    """Values k, or k + 32, of a half: low nibble and a bit pair that moves up."""
-    middle = np.float32(32)
-    #omp simd
-    for lane in range(32):
-        six = (nibbles[lane] & np.uint8(15)) | ((pairs[lane] & mask) << shift)
-        out[lane] = (np.float32(six) - middle) * scales[lane]
-
-
-def high_nibbles(nibbles, pairs, mask, shift, scales, out):
-    """Values k + 64, or k + 96: high nibble and a bit pair that moves down."""
-    middle = np.float32(32)
-    #omp simd
-    for lane in range(32):
-        six = (nibbles[lane] >> np.uint8(4)) | ((pairs[lane] & mask) >> shift)
-        out[lane] = (np.float32(six) - middle) * scales[lane]
-
-
-def decode_128(nibbles, pairs, first, second, scales):
-    for half in range(first.shape[0]):
-        lanes = half * 32
-        for k in range(first.shape[1] // 64):
-            at = k * 64 + lanes
-            scale = k // 16 * 64 + lanes
-            target = k * 32
-            low_nibbles(nibbles[at:], pairs[at:], np.uint8(3), np.uint8(4), scales[scale:], first[half, target:])
-            low_nibbles(nibbles[at + 2048:], pairs[at:], np.uint8(12), np.uint8(2), scales[scale + 128:],
-                        first[half, target + 1024:])
-            high_nibbles(nibbles[at:], pairs[at:], np.uint8(48), np.uint8(0), scales[scale + 256:], second[half, target:])
-            high_nibbles(nibbles[at + 2048:], pairs[at:], np.uint8(192), np.uint8(2), scales[scale + 384:],
-                         second[half, target + 1024:])
-
-
-def decode_block(block, panel, first, bits, floats, d, scales, unused):
-    half_scales(block[208 * 64:], bits, floats, d)
-    for j in range(scales.shape[0] // 64):
-        one_scale(block[(192 + j) * 64:], d, scales[j * 64:])
-    for part in range(scales.shape[0] // 512):
-        decode_128(block[part * 4096:], block[8192 + part * 2048:], panel[first + part * 2], panel[first + part * 2 + 1],
-                   scales[part * 512:])
-
-
-# pythran export decode(uint8[:,:] order(C), float32[:,:,:,:] order(C), int32[:,:] order(C), float32[:,:,:] order(C), int,
-#                       int)
-def decode(data, panels, bits, scratch, first_group, threads):
-    """data: uint8[all groups, blocks * 210 * 64]; panels: float32[groups, col blocks, 2, 64 * 32], overwritten with the
-    groups from first_group on: rows are 32 lanes of two halves.  Scratch: bits int32[threads, 64], scratch
-    float32[threads, 3, 1024].
+# pythran export decode(uint16[:,:] order(C), int16[:,:,:,:] order(C), float32[:,:,:,:] order(C),
+#                       float32[:,:,:,:] order(C), uint32[:,:] order(C), int, int)
+def decode(data, panels, scales, offsets, bits, first_group, threads):
+    """data: uint16[all groups, blocks * 210 * 32], two bytes in one; panels: int16[groups, col blocks, 2, 32 * 32] and
+    scales: float32[groups, col blocks, 2, 32], overwritten with the groups from first_group on, even rows and odd
+    rows: value = panel * scale / 2**15; offsets has no col blocks.  Scratch: bits uint32[threads, 128].
     """
     n_groups = panels.shape[0]
-    n_blocks = data.shape[1] // 13440
+    n_blocks = data.shape[1] // 6720
     floats = bits.view(np.float32)
     #omp parallel for schedule(static) num_threads(threads)
     for part in range(threads):
         for g in range(part * n_groups // threads, (part + 1) * n_groups // threads):
-            for block in range(n_blocks):
-                decode_block(data[first_group + g, block * 13440:], panels[g], block * 4, bits[part],
-                             floats[part], scratch[part, 0], scratch[part, 1], scratch[part, 2])
+            decode_group(data[first_group + g], panels[g], scales[g], bits[part], floats[part], n_blocks, bits.shape[1] // 64)

@@ -26,12 +26,12 @@ def add_group(data, x, bits, floats, total, n_cols):
         add_column(floats, x[col] * to_half, total)
 
 
-# pythran export matvec(uint16[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C),
+# pythran export matvec(uint16[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C),
 #                       int32[:,:] order(C), float32[:,:,:] order(C), int)
-def matvec(data, x, y, sums, bits, scratch, threads):
+def matvec(data, x, y, bits, scratch, threads):
     """data: uint16[groups, cols * 64]; x: float32[n, cols]; y: float32[n, rows], overwritten.
 
-    Scratch: bits int32[threads, 64], scratch float32[threads, 3, 1024]; sums is not used.
+    Scratch: bits int32[threads, 64], scratch float32[threads, 3, 1024].
     """
     n_groups = data.shape[0]
     floats = bits.view(np.float32)

@@ -1,46 +1,54 @@
-"""y = W x for Q4_0: blocks of 32 as float16 d and 16 bytes of nibbles, low ones first; value (q - 8) * d."""
+"""y = W x for Q4_0: blocks of 32 as float16 d and 16 bytes of nibbles, low ones first; value (q - 8) * d.
+
+A nibble with its top bit turned is q - 8 in two's complement: moved to the top of 16 bits, (q - 8) * 2**12.
+"""
 
 import numpy as np
 
-from .interleaved import block_sums, clear_rows, half_scales, store_rows
+from .fixed import clear_rows, even_half, odd_half, product, store_rows
 
 
-def add_block(block, x, sums, bits, floats, total, d, more):
-    half_scales(block, bits, floats, d)
-    quants = block[128:]
-    offset = np.float32(8) * sums[0]
-    for row in range(64):
-        low = np.float32(0)
-        high = np.float32(0)
-        for k in range(16):
-            q = quants[k * 64 + row]
-            low += np.float32(q & np.uint8(15)) * x[k]
-            high += np.float32(q >> np.uint8(4)) * x[16 + k]
-        total[row] += (low + high - offset) * d[row]
-
-
-def add_group(data, x, sums, bits, floats, total, work, more, n_blocks):
+def add_group(data, x, scales, bits, floats, total, n_blocks):
+    to_half = np.float32(2.0**112)
     clear_rows(total)
     for block in range(n_blocks):
-        add_block(data[block * 1152:], x[block * 32:], sums[block:], bits, floats, total, work, more)
+        #omp simd
+        for lane in range(32):
+            low = data[block * 576 + lane]
+            high = data[block * 576 + 32 + lane]
+            bits[lane] = even_half(low, high)
+            bits[32 + lane] = odd_half(low, high)
+        scale = scales[block] * np.float32(8)
+        #omp simd
+        for lane in range(32):
+            even = np.int16(-3)
+            odd = np.int16(-3)
+            for k in range(16):
+                q = data[block * 576 + 64 + k * 32 + lane] ^ np.uint16(0x8888)
+                first = x[block * 32 + k]
+                second = x[block * 32 + 16 + k]
+                even = np.int16(even + product(q << np.uint16(12), first))
+                even = np.int16(even + product((q << np.uint16(8)) & np.uint16(0xF000), second))
+                odd = np.int16(odd + product((q << np.uint16(4)) & np.uint16(0xF000), first))
+                odd = np.int16(odd + product(q & np.uint16(0xF000), second))
+            total[lane] += np.float32(even) * (floats[lane] * to_half * scale)
+            total[32 + lane] += np.float32(odd) * (floats[32 + lane] * to_half * scale)
 
 
-# pythran export matvec(uint8[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C),
-#                       int32[:,:] order(C), float32[:,:,:] order(C), int)
-def matvec(data, x, y, sums, bits, scratch, threads):
-    """data: uint8[groups, blocks * 18 * 64]; x: float32[n, blocks * 32]; y: float32[n, rows], overwritten.
+# pythran export matvec(uint16[:,:] order(C), int16[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C),
+#                       float32[:,:] order(C), uint32[:,:] order(C), float32[:,:,:] order(C), int)
+def matvec(data, x, scales, sums, y, bits, scratch, threads):
+    """data: uint16[groups, blocks * 18 * 32], two bytes in one; x: int16[n, blocks * 32], scales and sums: float32[n,
+    cols / 32], as `tokens_to_fixed` leaves them; y: float32[n, rows], overwritten.
 
-    Scratch: sums float32[n, cols / 32], bits int32[threads, 64], scratch float32[threads, 3, 1024].
+    Scratch: bits uint32[threads, 128], scratch float32[threads, 3, 1024].
     """
-    n_blocks = x.shape[1] // 32
     n_groups = data.shape[0]
-    for token in range(x.shape[0]):
-        block_sums(x[token], sums[token], 32, x.shape[1] // 32)
+    n_blocks = x.shape[1] // 32
     floats = bits.view(np.float32)
     #omp parallel for schedule(static) num_threads(threads)
     for part in range(threads):
         for g in range(part * n_groups // threads, (part + 1) * n_groups // threads):
             for token in range(x.shape[0]):
-                add_group(data[g], x[token], sums[token], bits[part], floats[part], scratch[part, 0], scratch[part, 1],
-                          scratch[part, 2], n_blocks)
+                add_group(data[g], x[token], scales[token], bits[part], floats[part], scratch[part, 0], n_blocks)
                 store_rows(scratch[part, 0], y[token], g * 64)

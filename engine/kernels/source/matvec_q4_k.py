@@ -1,57 +1,94 @@
 """y = W x for Q4_K: blocks of 256 as float16 d and dmin, 12 bytes of 6-bit scales and minima, 128 bytes of nibbles.
 
-Sub-block j of 32 has the value q * (d * scale_j) - dmin * minimum_j; sub-blocks 2c and 2c + 1 are the low and high
-nibbles of chunk c.
+Sub-block j of 32 has the value q * (d * scale_j) - dmin * minimum_j; sub-blocks 2c and 2c + 1 are the low and high nibbles
+of chunk c.  q is taken as (q - 8) + 8, the first as in matvec_q4_0.py, the second times the sum of x.  The 12 bytes:
+bytes 0 to 3 hold scales 0 to 3 and bytes 4 to 7 minima 0 to 3 in their low six bits; nibbles of bytes 8 to 11 are the
+low bits of scale and minimum 4 to 7, whose upper two bits top those bytes.
 """
 
 import numpy as np
 
-from .interleaved import block_sums, clear_rows, store_rows
-from .k_scales import sub_block_scales
+from .fixed import clear_rows, even_half, odd_half, product, store_rows
 
 
-def add_chunk(quants, x, sums, scales, minima, total):
-    """Two sub-blocks: 32 bytes of nibbles against 64 numbers of x."""
-    for row in range(64):
-        low = np.float32(0)
-        high = np.float32(0)
-        for k in range(16):
-            q = quants[k * 64 + row]
-            r = quants[(k + 16) * 64 + row]
-            low += np.float32(q & np.uint8(15)) * x[k] + np.float32(r & np.uint8(15)) * x[16 + k]
-            high += np.float32(q >> np.uint8(4)) * x[32 + k] + np.float32(r >> np.uint8(4)) * x[48 + k]
-        total[row] += low * scales[row] + high * scales[64 + row] - sums[0] * minima[row] - sums[1] * minima[64 + row]
-
-
-def add_block(block, x, sums, bits, floats, total, scales, minima):
-    sub_block_scales(block, bits, floats, total[64:], scales, minima)
-    for chunk in range(scales.shape[0] // 256):
-        add_chunk(block[(16 + chunk * 32) * 64:], x[chunk * 64:], sums[chunk * 2:], scales[chunk * 128:],
-                  minima[chunk * 128:], total)
-
-
-def add_group(data, x, sums, bits, floats, total, work, more, n_blocks):
+def add_group(data, x, scales, sums, bits, floats, total, work, pairs, n_blocks, n_chunks):
+    """pairs: 512 scales, even and odd rows of each sub-block, then 512 minima."""
+    to_half = np.float32(2.0**112)
     clear_rows(total)
     for block in range(n_blocks):
-        add_block(data[block * 9216:], x[block * 256:], sums[block * 8:], bits, floats, total, work, more)
+        #omp simd
+        for lane in range(32):
+            low = data[block * 4608 + lane]
+            high = data[block * 4608 + 32 + lane]
+            bits[lane] = even_half(low, high)
+            bits[32 + lane] = odd_half(low, high)
+            low_m = data[block * 4608 + 64 + lane]
+            high_m = data[block * 4608 + 96 + lane]
+            bits[64 + lane] = even_half(low_m, high_m)
+            bits[96 + lane] = odd_half(low_m, high_m)
+        for j in range(n_chunks):
+            #omp simd
+            for lane in range(32):
+                s = np.int32(data[block * 4608 + 128 + j * 32 + lane])
+                m = np.int32(data[block * 4608 + 256 + j * 32 + lane])
+                both = np.int32(data[block * 4608 + 384 + j * 32 + lane])
+                pairs[j * 64 + lane] = np.float32(s & np.int32(63))
+                pairs[j * 64 + 32 + lane] = np.float32((s >> np.int32(8)) & np.int32(63))
+                pairs[512 + j * 64 + lane] = np.float32(m & np.int32(63))
+                pairs[512 + j * 64 + 32 + lane] = np.float32((m >> np.int32(8)) & np.int32(63))
+                pairs[256 + j * 64 + lane] = np.float32((both & np.int32(15)) | ((s >> np.int32(2)) & np.int32(0x30)))
+                pairs[256 + j * 64 + 32 + lane] = np.float32(((both >> np.int32(8)) & np.int32(15)) | ((s >> np.int32(10)) & np.int32(0x30)))
+                pairs[768 + j * 64 + lane] = np.float32(((both >> np.int32(4)) & np.int32(15)) | ((m >> np.int32(2)) & np.int32(0x30)))
+                pairs[768 + j * 64 + 32 + lane] = np.float32((both >> np.int32(12)) | ((m >> np.int32(10)) & np.int32(0x30)))
+        #omp simd
+        for row in range(128):
+            work[row] = np.float32(0)
+        for j in range(2 * n_chunks):
+            #omp simd
+            for row in range(64):
+                work[row] += pairs[j * 64 + row] * (sums[block * 8 + j] * np.float32(8))
+                work[64 + row] += pairs[512 + j * 64 + row] * sums[block * 8 + j]
+        for chunk in range(n_chunks):
+            low_scale = scales[block * 8 + chunk * 2] * np.float32(8)
+            high_scale = scales[block * 8 + chunk * 2 + 1] * np.float32(8)
+            for half in range(n_chunks // 2):
+                #omp simd
+                for lane in range(32):
+                    even_low = np.int16(-3)
+                    even_high = np.int16(-3)
+                    odd_low = np.int16(-3)
+                    odd_high = np.int16(-3)
+                    for k in range(16):
+                        q = data[block * 4608 + 512 + chunk * 1024 + half * 512 + k * 32 + lane] ^ np.uint16(0x8888)
+                        first = x[block * 256 + chunk * 64 + half * 16 + k]
+                        second = x[block * 256 + chunk * 64 + half * 16 + 32 + k]
+                        even_low = np.int16(even_low + product(q << np.uint16(12), first))
+                        even_high = np.int16(even_high + product((q << np.uint16(8)) & np.uint16(0xF000), second))
+                        odd_low = np.int16(odd_low + product((q << np.uint16(4)) & np.uint16(0xF000), first))
+                        odd_high = np.int16(odd_high + product(q & np.uint16(0xF000), second))
+                    work[lane] += (np.float32(even_low) * (pairs[chunk * 128 + lane] * low_scale)
+                                   + np.float32(even_high) * (pairs[chunk * 128 + 64 + lane] * high_scale))
+                    work[32 + lane] += (np.float32(odd_low) * (pairs[chunk * 128 + 32 + lane] * low_scale)
+                                        + np.float32(odd_high) * (pairs[chunk * 128 + 96 + lane] * high_scale))
+        #omp simd
+        for row in range(64):
+            total[row] += to_half * floats[row] * work[row] - to_half * floats[64 + row] * work[64 + row]
 
 
-# pythran export matvec(uint8[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C),
-#                       int32[:,:] order(C), float32[:,:,:] order(C), int)
-def matvec(data, x, y, sums, bits, scratch, threads):
-    """data: uint8[groups, blocks * 144 * 64]; x: float32[n, blocks * 256]; y: float32[n, rows], overwritten.
+# pythran export matvec(uint16[:,:] order(C), int16[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C),
+#                       float32[:,:] order(C), uint32[:,:] order(C), float32[:,:,:] order(C), int)
+def matvec(data, x, scales, sums, y, bits, scratch, threads):
+    """data: uint16[groups, blocks * 144 * 32], two bytes in one; x: int16[n, blocks * 256], scales and sums: float32[n,
+    cols / 32], as `tokens_to_fixed` leaves them; y: float32[n, rows], overwritten.
 
-    Scratch: sums float32[n, cols / 32], bits int32[threads, 64], scratch float32[threads, 3, 1024].
+    Scratch: bits uint32[threads, 128], scratch float32[threads, 3, 1024].
     """
-    n_blocks = x.shape[1] // 256
     n_groups = data.shape[0]
-    for token in range(x.shape[0]):
-        block_sums(x[token], sums[token], 32, x.shape[1] // 32)
+    n_blocks = x.shape[1] // 256
     floats = bits.view(np.float32)
     #omp parallel for schedule(static) num_threads(threads)
     for part in range(threads):
         for g in range(part * n_groups // threads, (part + 1) * n_groups // threads):
             for token in range(x.shape[0]):
-                add_group(data[g], x[token], sums[token], bits[part], floats[part], scratch[part, 0], scratch[part, 1],
-                          scratch[part, 2], n_blocks)
+                add_group(data[g], x[token], scales[token], sums[token], bits[part], floats[part], scratch[part, 0], scratch[part, 1], scratch[part, 2], n_blocks, scratch.shape[2] // 256)
                 store_rows(scratch[part, 0], y[token], g * 64)

@@ -1,56 +1,67 @@
-"""y = W x for Q5_0: blocks of 32 as float16 d, 32 fifth bits, 16 bytes of nibbles, low ones first; value (q - 16) * d."""
+"""y = W x for Q5_0: blocks of 32 as float16 d, 4 bytes of fifth bits and 16 bytes of nibbles; value (q - 16) * d.
+
+Low nibbles are values 0 to 15, high ones 16 to 31; the fifth bit of value j is bit j of the 32.  A fifth bit that is
+turned makes q - 16 in two's complement: at the top of 16 bits, (q - 16) * 2**11.
+"""
 
 import numpy as np
 
-from .interleaved import block_sums, clear_rows, half_scales, store_rows
+from .fixed import clear_rows, even_half, odd_half, product, store_rows
 
 
-def add_half(quants, fifths, x, total):
-    """Eight bytes of nibbles, whose fifth bits lie in one byte for the low and one for the high ones."""
-    for row in range(64):
-        low_bits = fifths[row]
-        high_bits = fifths[128 + row]
-        low = np.float32(0)
-        high = np.float32(0)
-        for k in range(8):
-            q = quants[k * 64 + row]
-            low += np.float32((q & np.uint8(15)) | (((low_bits >> np.uint8(k)) & np.uint8(1)) << np.uint8(4))) * x[k]
-            high += np.float32((q >> np.uint8(4)) | (((high_bits >> np.uint8(k)) & np.uint8(1)) << np.uint8(4))) * x[16 + k]
-        total[row] += low + high
-
-
-def add_block(block, x, sums, bits, floats, total, d, q_sum):
-    half_scales(block, bits, floats, d)
-    clear_rows(q_sum)
-    add_half(block[384:], block[128:], x, q_sum)
-    add_half(block[896:], block[192:], x[8:], q_sum)
-    offset = np.float32(16) * sums[0]
-    for row in range(64):
-        total[row] += (q_sum[row] - offset) * d[row]
-
-
-def add_group(data, x, sums, bits, floats, total, work, more, n_blocks):
+def add_group(data, x, scales, bits, floats, total, n_blocks):
+    to_half = np.float32(2.0**112)
     clear_rows(total)
     for block in range(n_blocks):
-        add_block(data[block * 1408:], x[block * 32:], sums[block:], bits, floats, total, work, more)
+        #omp simd
+        for lane in range(32):
+            low = data[block * 704 + lane]
+            high = data[block * 704 + 32 + lane]
+            bits[lane] = even_half(low, high)
+            bits[32 + lane] = odd_half(low, high)
+        scale = scales[block] * np.float32(16)
+        #omp simd
+        for lane in range(32):
+            even = np.int16(-2)
+            odd = np.int16(-2)
+            a = data[block * 704 + 64 + lane] ^ np.uint16(0xFFFF)
+            b = data[block * 704 + 64 + 32 + lane] ^ np.uint16(0xFFFF)
+            c = data[block * 704 + 64 + 64 + lane] ^ np.uint16(0xFFFF)
+            d = data[block * 704 + 64 + 96 + lane] ^ np.uint16(0xFFFF)
+            for k in range(8):
+                q = data[block * 704 + 192 + k * 32 + lane]
+                first = x[block * 32 + k]
+                second = x[block * 32 + 16 + k]
+                even = np.int16(even + product(((q << np.uint16(11)) & np.uint16(0x7800)) | ((a << np.uint16(15 - k)) & np.uint16(0x8000)), first))
+                even = np.int16(even + product(((q << np.uint16(7)) & np.uint16(0x7800)) | ((c << np.uint16(15 - k)) & np.uint16(0x8000)), second))
+                odd = np.int16(odd + product(((q << np.uint16(3)) & np.uint16(0x7800)) | ((a << np.uint16(7 - k)) & np.uint16(0x8000)), first))
+                odd = np.int16(odd + product(((q >> np.uint16(1)) & np.uint16(0x7800)) | ((c << np.uint16(7 - k)) & np.uint16(0x8000)), second))
+            for k in range(8):
+                q = data[block * 704 + 192 + 256 + k * 32 + lane]
+                first = x[block * 32 + 8 + k]
+                second = x[block * 32 + 24 + k]
+                even = np.int16(even + product(((q << np.uint16(11)) & np.uint16(0x7800)) | ((b << np.uint16(15 - k)) & np.uint16(0x8000)), first))
+                even = np.int16(even + product(((q << np.uint16(7)) & np.uint16(0x7800)) | ((d << np.uint16(15 - k)) & np.uint16(0x8000)), second))
+                odd = np.int16(odd + product(((q << np.uint16(3)) & np.uint16(0x7800)) | ((b << np.uint16(7 - k)) & np.uint16(0x8000)), first))
+                odd = np.int16(odd + product(((q >> np.uint16(1)) & np.uint16(0x7800)) | ((d << np.uint16(7 - k)) & np.uint16(0x8000)), second))
+            total[lane] += np.float32(even) * (floats[lane] * to_half * scale)
+            total[32 + lane] += np.float32(odd) * (floats[32 + lane] * to_half * scale)
 
 
-# pythran export matvec(uint8[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C),
-#                       int32[:,:] order(C), float32[:,:,:] order(C), int)
-def matvec(data, x, y, sums, bits, scratch, threads):
-    """data: uint8[groups, blocks * 22 * 64]; x: float32[n, blocks * 32]; y: float32[n, rows], overwritten.
+# pythran export matvec(uint16[:,:] order(C), int16[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C),
+#                       float32[:,:] order(C), uint32[:,:] order(C), float32[:,:,:] order(C), int)
+def matvec(data, x, scales, sums, y, bits, scratch, threads):
+    """data: uint16[groups, blocks * 22 * 32], two bytes in one; x: int16[n, blocks * 32], scales and sums: float32[n,
+    cols / 32], as `tokens_to_fixed` leaves them; y: float32[n, rows], overwritten.
 
-    Scratch: sums float32[n, cols / 32], bits int32[threads, 64], scratch float32[threads, 3, 1024].
+    Scratch: bits uint32[threads, 128], scratch float32[threads, 3, 1024].
     """
-    n_blocks = x.shape[1] // 32
     n_groups = data.shape[0]
-    for token in range(x.shape[0]):
-        block_sums(x[token], sums[token], 32, x.shape[1] // 32)
+    n_blocks = x.shape[1] // 32
     floats = bits.view(np.float32)
     #omp parallel for schedule(static) num_threads(threads)
     for part in range(threads):
         for g in range(part * n_groups // threads, (part + 1) * n_groups // threads):
             for token in range(x.shape[0]):
-                add_group(data[g], x[token], sums[token], bits[part], floats[part], scratch[part, 0], scratch[part, 1],
-                          scratch[part, 2], n_blocks)
+                add_group(data[g], x[token], scales[token], bits[part], floats[part], scratch[part, 0], n_blocks)
                 store_rows(scratch[part, 0], y[token], g * 64)

@@ -17,7 +17,8 @@ from engine.errors import KernelsError
 from engine.kernels import cpu_level
 from engine.kernels.activation import add
 from engine.kernels.cpu_level import ENVIRONMENT_VARIABLE, LEVELS, choose_level, supported_levels
-from engine.kernels.linear import LinearScratch, bind_linear
+from engine.kernels.linear import bind_linear
+from engine.kernels.linear_scratch import LinearScratch
 from engine.kernels.loader import clear_choice, current_level, load_kernel, token_tile
 from engine.kernels.packing import pack_weight
 from tests.helpers.cpu_levels import NATIVE_LEVELS, at_level

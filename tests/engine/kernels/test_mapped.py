@@ -8,7 +8,8 @@ import pytest
 from engine.errors import ModelFileError
 from engine.gguf.tensor_types import SUPPORTED_TYPES, TENSOR_TYPES
 from engine.kernels import mapped
-from engine.kernels.linear import LinearScratch, bind_linear
+from engine.kernels.linear import bind_linear
+from engine.kernels.linear_scratch import LinearScratch
 from engine.kernels.mapped import MappedWeight, Window, bind_mapped_linear, mapped_rows
 from engine.kernels.packing import pack_weight, unpack_rows
 from engine.tensor import Tensor

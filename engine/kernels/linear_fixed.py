@@ -1,0 +1,96 @@
+"""Products of quantised weights in 16-bit fixed point (docs/decisions/0011-fixed-point.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.kernels.linear_scratch import FIXED_BLOCK, HALF, PANEL_BYTES, LinearScratch, view
+from engine.kernels.loader import fixed_tile, load_kernel
+from engine.kernels.packing import GROUP, PackedWeight
+
+Floats = NDArray[np.float32]
+
+MATVEC_TOKENS = 4
+"""Up to so many tokens each weight is decoded anew for each; beyond, decoding a panel once costs less."""
+
+_WITH_OFFSETS = frozenset({"Q4_1", "Q5_1", "Q4_K", "Q5_K"})
+"""Types whose value is a multiple of a scale plus an offset."""
+
+_TIES = {"Q4_0": -3, "Q4_1": -3, "Q4_K": -3, "Q5_0": -2, "Q5_1": -2, "Q5_K": -2}
+"""What sums of 32 products begin with, against halves that are always rounded up (source/fixed.py)."""
+
+
+def bind_fixed(
+    weight: PackedWeight, x: Floats, y: Floats, scratch: LinearScratch, threads: int, source: object
+) -> Callable[[], None]:
+    """See `bind_linear`, which has checked everything."""
+    tile = 1 if len(x) <= MATVEC_TOKENS else fixed_tile(len(x))
+    n_tiles, n_blocks = -(-len(x) // tile), weight.cols // FIXED_BLOCK
+    packed = view(scratch.tokens, np.int16, (n_tiles, n_blocks, FIXED_BLOCK * tile))
+    scales = view(scratch.token_scales, np.float32, (n_tiles, n_blocks, tile))
+    sums = view(scratch.token_sums, np.float32, (n_tiles, n_blocks, tile))
+    prepare: Callable[[], object] | None = None
+    if scratch.take(source, tile):
+        rounded = scratch.bits.view(np.int32)
+        prepare = partial(
+            load_kernel("tokens_to_fixed"), x, packed, scales, sums, scratch.work, rounded, tile, threads
+        )
+    if tile == 1:
+        rows = (scales.reshape(len(x), n_blocks), sums.reshape(len(x), n_blocks))
+        multiply = partial(
+            load_kernel(f"matvec_{weight.type.name.lower()}"),
+            weight.data.view(np.uint16), packed.reshape(len(x), -1), *rows, y, scratch.bits, scratch.work, threads,
+        )  # fmt: skip
+    else:
+        multiply = _bind_panels(weight, packed, scales, sums, y, scratch, tile, threads)
+    return multiply if prepare is None else partial(_both, prepare, multiply)
+
+
+def _both(first: Callable[[], object], second: Callable[[], object]) -> None:
+    first()
+    second()
+
+
+def _bind_panels(
+    weight: PackedWeight,
+    packed: NDArray[np.int16],
+    token_scales: Floats,
+    token_sums: Floats,
+    y: Floats,
+    scratch: LinearScratch,
+    tile: int,
+    threads: int,
+) -> Callable[[], None]:
+    """Decodes some groups of rows and multiplies them, until all rows are done."""
+    n_tiles, n_blocks, _ = packed.shape
+    name = weight.type.name
+    at_once = threads * max(1, PANEL_BYTES // (weight.cols * GROUP * 2))
+    totals = view(scratch.totals, np.float32, (threads, n_tiles, 2, tile * HALF))
+    decode, multiply = load_kernel(f"decode_{name.lower()}"), load_kernel("matmul_fixed")
+    data = weight.data.view(np.uint16)
+    ties, n_groups = _TIES.get(name, 0), len(data)
+
+    def panels(count: int) -> tuple[NDArray[np.int16], Floats, Floats]:
+        shape = (count, n_blocks, 2, HALF)
+        with_offsets = (count, n_blocks if name in _WITH_OFFSETS else 0, 2, HALF)
+        return (
+            view(scratch.panels, np.int16, (count, n_blocks, 2, FIXED_BLOCK * HALF)),
+            view(scratch.panel_scales, np.float32, shape),
+            view(scratch.panel_offsets, np.float32, with_offsets),
+        )
+
+    whole, rest = panels(min(at_once, n_groups)), panels(n_groups % at_once or min(at_once, n_groups))
+
+    def run() -> None:
+        for first in range(0, n_groups, at_once):
+            weights = whole if first + at_once <= n_groups else rest
+            decode(data, *weights, scratch.bits, first, threads)
+            multiply(
+                *weights, packed, token_scales, token_sums, y, totals, first * GROUP, ties, tile, threads
+            )
+
+    return run

@@ -1,0 +1,54 @@
+"""Products of F32, F16 and BF16 weights, exact to float32."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.kernels.linear_scratch import FLOAT_BLOCK, HALF, PANEL_BYTES, LinearScratch, view
+from engine.kernels.loader import load_kernel, token_tile
+from engine.kernels.packing import GROUP, PackedWeight
+
+Floats = NDArray[np.float32]
+
+MATVEC_TOKENS = 6
+"""Up to so many tokens each weight is widened anew for each; beyond, a panel costs less."""
+
+
+def bind_plain(
+    weight: PackedWeight, x: Floats, y: Floats, scratch: LinearScratch, threads: int, source: object
+) -> Callable[[], None]:
+    """See `bind_linear`, which has checked everything."""
+    bits = scratch.bits.view(np.int32)
+    name = weight.type.name.lower()
+    if len(x) <= MATVEC_TOKENS:
+        return partial(load_kernel(f"matvec_{name}"), weight.data, x, y, bits, scratch.work, threads)
+    tile = token_tile()
+    n_tiles, n_blocks = -(-len(x) // tile), -(-weight.cols // FLOAT_BLOCK)
+    packed = view(scratch.tokens, np.float32, (n_tiles, n_blocks, FLOAT_BLOCK * tile))
+    totals = view(scratch.totals, np.float32, (threads, n_tiles, 2, tile * HALF))
+    at_once = threads * max(1, PANEL_BYTES // (n_blocks * FLOAT_BLOCK * GROUP * 4))
+    prepare = scratch.take(source, "float32")
+    pack = partial(load_kernel("pack_tokens"), x, packed, tile, threads)
+    decode, multiply, n_groups = load_kernel(f"decode_{name}"), load_kernel("matmul_panel"), len(weight.data)
+
+    def panels(count: int) -> Floats:
+        return view(scratch.panels, np.float32, (count, n_blocks, 2, FLOAT_BLOCK * HALF))
+
+    whole, rest = panels(min(at_once, n_groups)), panels(n_groups % at_once or min(at_once, n_groups))
+
+    def run() -> None:
+        if prepare:
+            pack()
+        for first in range(0, n_groups, at_once):
+            weights = whole if first + at_once <= n_groups else rest
+            if weight.cols % FLOAT_BLOCK:
+                # what other products left there may be no number, which no zero of x would cancel
+                weights[:, -1, :, weight.cols % FLOAT_BLOCK * HALF :] = 0
+            decode(weight.data, weights, bits, scratch.work, first, threads)
+            multiply(weights, packed, y, totals, first * GROUP, tile, threads)
+
+    return run

@@ -1,0 +1,68 @@
+"""y = W x for many tokens in 16-bit fixed point, from panels of W and tiles of x that carry a scale per 32 columns."""
+
+import numpy as np
+
+from .fixed_panel import multiply_6, multiply_12
+
+
+def clear(values):
+    for i in range(values.shape[0]):
+        values[i] = np.float32(0)
+
+
+def add_offsets(offsets, token_sum, totals):
+    #omp simd
+    for lane in range(32):
+        totals[lane] += offsets[lane] * token_sum
+
+
+def multiply_group(panel, scales, offsets, packed, token_scales, token_sums, totals, tile, ties):
+    """panel: [col blocks, 2, 32 * 32]; totals: [tiles, 2, tile * 32].  Sixteen blocks of columns stay in the cache while
+    all tokens pass."""
+    n_blocks = panel.shape[0]
+    for first in range(0, n_blocks, 16):
+        for index in range(packed.shape[0]):
+            for block in range(first, min(first + 16, n_blocks)):
+                if tile == 12:
+                    multiply_12(panel[block, 0], panel[block, 1], scales[block, 0], scales[block, 1], packed[index, block],
+                                token_scales[index, block], totals[index, 0], totals[index, 1], ties)
+                else:
+                    multiply_6(panel[block, 0], panel[block, 1], scales[block, 0], scales[block, 1], packed[index, block],
+                               token_scales[index, block], totals[index, 0], totals[index, 1], ties)
+                if offsets.shape[0] > 0:
+                    for half in range(totals.shape[1]):
+                        for token in range(tile):
+                            add_offsets(offsets[block, half], token_sums[index, block, token],
+                                        totals[index, half, token * 32:])
+
+
+def store_tile(even, odd, y, first, n_tokens, n_rows):
+    for j in range(n_tokens):
+        for row in range(n_rows):
+            y[j, first + row] = odd[j * 32 + row // 2] if row % 2 else even[j * 32 + row // 2]
+
+
+# pythran export matmul_fixed(int16[:,:,:,:] order(C), float32[:,:,:,:] order(C), float32[:,:,:,:] order(C),
+#                             int16[:,:,:] order(C), float32[:,:,:] order(C), float32[:,:,:] order(C),
+#                             float32[:,:] order(C), float32[:,:,:,:] order(C), int, int, int, int)
+def matmul_fixed(panels, scales, offsets, packed, token_scales, token_sums, y, totals, first_row, ties, tile, threads):
+    """panels: int16[groups, col blocks, 2, 32 * 32], scales and offsets: float32[groups, col blocks, 2, 32], of the rows
+    from first_row on, as decode kernels leave them (even rows, odd rows; no col blocks in offsets where there are none);
+    packed: int16[tiles, col blocks, 32 * tile], token_scales and token_sums: float32[tiles, col blocks, tile], as
+    `tokens_to_fixed` leaves them; y: float32[n, rows], of which the rows of these groups are overwritten; tile: 12 or 6.
+    ties: see fixed.py.  Scratch: totals float32[threads, tiles, 2, tile * 32].
+    """
+    n_groups = panels.shape[0]
+    n, n_rows = y.shape
+    #omp parallel for schedule(static) num_threads(threads)
+    for part in range(threads):
+        for g in range(part * n_groups // threads, (part + 1) * n_groups // threads):
+            for index in range(packed.shape[0]):
+                for half in range(totals.shape[2]):
+                    clear(totals[part, index, half])
+            multiply_group(panels[g], scales[g], offsets[g], packed, token_scales, token_sums, totals[part], tile,
+                           np.int16(ties))
+            for index in range(packed.shape[0]):
+                first = first_row + g * 64
+                store_tile(totals[part, index, 0], totals[part, index, 1], y[index * tile:], first,
+                           min(tile, n - index * tile), min(64, n_rows - first))
