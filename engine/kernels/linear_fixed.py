@@ -39,20 +39,31 @@ def bind_fixed(
         prepare = partial(
             load_kernel("tokens_to_fixed"), x, packed, scales, sums, scratch.work, rounded, tile, threads
         )
+    groups, copy_rows = _whole_groups(y)
     if tile == 1:
         rows = (scales.reshape(len(x), n_blocks), sums.reshape(len(x), n_blocks))
         multiply = partial(
             load_kernel(f"matvec_{weight.type.name.lower()}"),
-            weight.data.view(np.uint16), packed.reshape(len(x), -1), *rows, y, scratch.bits, scratch.work, threads,
+            weight.data.view(np.uint16), packed.reshape(len(x), -1), *rows, groups, scratch.bits, scratch.work, threads,
         )  # fmt: skip
     else:
-        multiply = _bind_panels(weight, packed, scales, sums, y, scratch, tile, threads)
-    return multiply if prepare is None else partial(_both, prepare, multiply)
+        multiply = _bind_panels(weight, packed, scales, sums, groups, scratch, tile, threads)
+    calls = [call for call in (prepare, multiply, copy_rows) if call is not None]
+    return multiply if len(calls) == 1 else partial(_run_all, tuple(calls))
 
 
-def _both(first: Callable[[], object], second: Callable[[], object]) -> None:
-    first()
-    second()
+def _run_all(calls: tuple[Callable[[], object], ...]) -> None:
+    for call in calls:
+        call()
+
+
+def _whole_groups(y: Floats) -> tuple[Floats, Callable[[], object] | None]:
+    """y as float32[n, groups, 64]; where its last group is not whole, memory of its own and a copy to y."""
+    n, rows = y.shape
+    if rows % GROUP == 0:
+        return y.reshape(n, -1, GROUP), None
+    padded = np.empty((n, -(-rows // GROUP), GROUP), np.float32)
+    return padded, partial(np.copyto, y, padded.reshape(n, -1)[:, :rows])
 
 
 def _bind_panels(
@@ -70,6 +81,7 @@ def _bind_panels(
     name = weight.type.name
     at_once = threads * max(1, PANEL_BYTES // (weight.cols * GROUP * 2))
     totals = view(scratch.totals, np.float32, (threads, n_tiles, 2, tile * HALF))
+    lines = totals.reshape(threads, n_tiles, 2, tile, HALF)
     decode, multiply = load_kernel(f"decode_{name.lower()}"), load_kernel("matmul_fixed")
     data = weight.data.view(np.uint16)
     ties, n_groups = _TIES.get(name, 0), len(data)
@@ -88,9 +100,9 @@ def _bind_panels(
     def run() -> None:
         for first in range(0, n_groups, at_once):
             weights = whole if first + at_once <= n_groups else rest
-            decode(data, *weights, scratch.bits, first, threads)
+            decode(data, *(part.reshape(len(part), -1) for part in weights), scratch.bits, first, threads)
             multiply(
-                *weights, packed, token_scales, token_sums, y, totals, first * GROUP, ties, tile, threads
+                *weights, packed, token_scales, token_sums, y, totals, lines, first, ties, tile, threads
             )
 
     return run

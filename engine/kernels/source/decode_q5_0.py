@@ -16,8 +16,8 @@ def decode_group(data, panel, scales, bits, floats, n_blocks):
             bits[32 + lane] = odd_half(low, high)
         #omp simd
         for lane in range(32):
-            scales[block, 0, lane] = floats[lane] * to_scale
-            scales[block, 1, lane] = floats[32 + lane] * to_scale
+            scales[block * 64 + lane] = floats[lane] * to_scale
+            scales[block * 64 + 32 + lane] = floats[32 + lane] * to_scale
         for part in range(2):
             for k in range(8):
                 #omp simd
@@ -26,17 +26,17 @@ def decode_group(data, panel, scales, bits, floats, n_blocks):
                     # the fifth bits of values k and 16 + k: bit k of even rows to 7, of odd rows to 15
                     first = np.uint16((data[block * 704 + 64 + part * 32 + lane] ^ np.uint16(0xFFFF)) << np.uint16(7 - k))
                     second = np.uint16((data[block * 704 + 64 + 64 + part * 32 + lane] ^ np.uint16(0xFFFF)) << np.uint16(7 - k))
-                    panel[block, 0, (part * 8 + k) * 32 + lane] = np.int16(((q << np.uint16(11)) & np.uint16(0x7800)) | ((first << np.uint16(8)) & np.uint16(0x8000)))
-                    panel[block, 0, (16 + part * 8 + k) * 32 + lane] = np.int16(((q << np.uint16(7)) & np.uint16(0x7800)) | ((second << np.uint16(8)) & np.uint16(0x8000)))
-                    panel[block, 1, (part * 8 + k) * 32 + lane] = np.int16(((q << np.uint16(3)) & np.uint16(0x7800)) | (first & np.uint16(0x8000)))
-                    panel[block, 1, (16 + part * 8 + k) * 32 + lane] = np.int16(((q >> np.uint16(1)) & np.uint16(0x7800)) | (second & np.uint16(0x8000)))
+                    panel[block * 2048 + part * 256 + k * 32 + lane] = np.int16(((q << np.uint16(11)) & np.uint16(0x7800)) | ((first << np.uint16(8)) & np.uint16(0x8000)))
+                    panel[block * 2048 + 512 + part * 256 + k * 32 + lane] = np.int16(((q << np.uint16(7)) & np.uint16(0x7800)) | ((second << np.uint16(8)) & np.uint16(0x8000)))
+                    panel[block * 2048 + 1024 + part * 256 + k * 32 + lane] = np.int16(((q << np.uint16(3)) & np.uint16(0x7800)) | (first & np.uint16(0x8000)))
+                    panel[block * 2048 + 1024 + 512 + part * 256 + k * 32 + lane] = np.int16(((q >> np.uint16(1)) & np.uint16(0x7800)) | (second & np.uint16(0x8000)))
 
 
-# pythran export decode(uint16[:,:] order(C), int16[:,:,:,:] order(C), float32[:,:,:,:] order(C),
-#                       float32[:,:,:,:] order(C), uint32[:,:] order(C), int, int)
+# pythran export decode(uint16[:,:] order(C), int16[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C),
+#                       uint32[:,:] order(C), int, int)
 def decode(data, panels, scales, offsets, bits, first_group, threads):
-    """data: uint16[all groups, blocks * 22 * 32], two bytes in one; panels: int16[groups, col blocks, 2, 32 * 32] and
-    scales: float32[groups, col blocks, 2, 32], overwritten with the groups from first_group on, even rows and odd
+    """data: uint16[all groups, blocks * 22 * 32], two bytes in one; panels: int16[groups, col blocks * 2 * 32 * 32] and
+    scales: float32[groups, col blocks * 2 * 32], overwritten with the groups from first_group on, even rows and odd
     rows: value = panel * scale / 2**15; offsets has no col blocks.  Scratch: bits uint32[threads, 128].
     """
     n_groups = panels.shape[0]

@@ -33,14 +33,14 @@ def decode_group(data, panel, scales, offsets, bits, floats, n_blocks, n_pairs):
                 b = odd * np.float32((s >> np.int32(8)) & np.int32(63))
                 c = even * np.float32((both & np.int32(15)) | ((s >> np.int32(2)) & np.int32(0x30)))
                 d = odd * np.float32(((both >> np.int32(8)) & np.int32(15)) | ((s >> np.int32(10)) & np.int32(0x30)))
-                scales[block * 8 + j, 0, lane] = a
-                scales[block * 8 + j, 1, lane] = b
-                scales[block * 8 + 4 + j, 0, lane] = c
-                scales[block * 8 + 4 + j, 1, lane] = d
-                offsets[block * 8 + j, 0, lane] = a - even_m * np.float32(m & np.int32(63))
-                offsets[block * 8 + j, 1, lane] = b - odd_m * np.float32((m >> np.int32(8)) & np.int32(63))
-                offsets[block * 8 + 4 + j, 0, lane] = c - even_m * np.float32(((both >> np.int32(4)) & np.int32(15)) | ((m >> np.int32(2)) & np.int32(0x30)))
-                offsets[block * 8 + 4 + j, 1, lane] = d - odd_m * np.float32((both >> np.int32(12)) | ((m >> np.int32(10)) & np.int32(0x30)))
+                scales[block * 512 + j * 64 + lane] = a
+                scales[block * 512 + j * 64 + 32 + lane] = b
+                scales[block * 512 + 256 + j * 64 + lane] = c
+                scales[block * 512 + 256 + j * 64 + 32 + lane] = d
+                offsets[block * 512 + j * 64 + lane] = a - even_m * np.float32(m & np.int32(63))
+                offsets[block * 512 + j * 64 + 32 + lane] = b - odd_m * np.float32((m >> np.int32(8)) & np.int32(63))
+                offsets[block * 512 + 256 + j * 64 + lane] = c - even_m * np.float32(((both >> np.int32(4)) & np.int32(15)) | ((m >> np.int32(2)) & np.int32(0x30)))
+                offsets[block * 512 + 256 + j * 64 + 32 + lane] = d - odd_m * np.float32((both >> np.int32(12)) | ((m >> np.int32(10)) & np.int32(0x30)))
         for chunk in range(n_pairs):
             up = np.uint16(1 << (6 - 2 * chunk))
             for k in range(32):
@@ -49,17 +49,17 @@ def decode_group(data, panel, scales, offsets, bits, floats, n_blocks, n_pairs):
                     q = data[block * 5632 + 1536 + chunk * 1024 + k * 32 + lane]
                     # fifth bits of both sub-blocks: of even rows to 6 and 7, of odd rows to 14 and 15
                     h = np.uint16((data[block * 5632 + 512 + k * 32 + lane] ^ np.uint16(0xFFFF)) * up)
-                    panel[block * 8 + chunk * 2, 0, k * 32 + lane] = np.int16(((q << np.uint16(11)) & np.uint16(0x7800)) | ((h << np.uint16(9)) & np.uint16(0x8000)))
-                    panel[block * 8 + chunk * 2 + 1, 0, k * 32 + lane] = np.int16(((q << np.uint16(7)) & np.uint16(0x7800)) | ((h << np.uint16(8)) & np.uint16(0x8000)))
-                    panel[block * 8 + chunk * 2, 1, k * 32 + lane] = np.int16(((q << np.uint16(3)) & np.uint16(0x7800)) | ((h << np.uint16(1)) & np.uint16(0x8000)))
-                    panel[block * 8 + chunk * 2 + 1, 1, k * 32 + lane] = np.int16(((q >> np.uint16(1)) & np.uint16(0x7800)) | (h & np.uint16(0x8000)))
+                    panel[block * 16384 + chunk * 4096 + k * 32 + lane] = np.int16(((q << np.uint16(11)) & np.uint16(0x7800)) | ((h << np.uint16(9)) & np.uint16(0x8000)))
+                    panel[block * 16384 + chunk * 4096 + 2048 + k * 32 + lane] = np.int16(((q << np.uint16(7)) & np.uint16(0x7800)) | ((h << np.uint16(8)) & np.uint16(0x8000)))
+                    panel[block * 16384 + chunk * 4096 + 1024 + k * 32 + lane] = np.int16(((q << np.uint16(3)) & np.uint16(0x7800)) | ((h << np.uint16(1)) & np.uint16(0x8000)))
+                    panel[block * 16384 + chunk * 4096 + 2048 + 1024 + k * 32 + lane] = np.int16(((q >> np.uint16(1)) & np.uint16(0x7800)) | (h & np.uint16(0x8000)))
 
 
-# pythran export decode(uint16[:,:] order(C), int16[:,:,:,:] order(C), float32[:,:,:,:] order(C),
-#                       float32[:,:,:,:] order(C), uint32[:,:] order(C), int, int)
+# pythran export decode(uint16[:,:] order(C), int16[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C),
+#                       uint32[:,:] order(C), int, int)
 def decode(data, panels, scales, offsets, bits, first_group, threads):
-    """data: uint16[all groups, blocks * 176 * 32], two bytes in one; panels: int16[groups, col blocks, 2, 32 * 32] and
-    scales: float32[groups, col blocks, 2, 32], overwritten with the groups from first_group on, even rows and odd
+    """data: uint16[all groups, blocks * 176 * 32], two bytes in one; panels: int16[groups, col blocks * 2 * 32 * 32] and
+    scales: float32[groups, col blocks * 2 * 32], overwritten with the groups from first_group on, even rows and odd
     rows: value = panel * scale / 2**15 + offset, float32 as scales.  Scratch: bits uint32[threads, 128].
     """
     n_groups = panels.shape[0]

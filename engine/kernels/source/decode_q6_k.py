@@ -18,8 +18,8 @@ def decode_group(data, panel, scales, bits, floats, n_blocks, n_twos):
         for j in range(4 * n_twos):
             #omp simd
             for lane in range(32):
-                scales[block * 8 + j, 0, lane] = floats[lane] * to_scale
-                scales[block * 8 + j, 1, lane] = floats[32 + lane] * to_scale
+                scales[block * 512 + j * 64 + lane] = floats[lane] * to_scale
+                scales[block * 512 + j * 64 + 32 + lane] = floats[32 + lane] * to_scale
         for half in range(n_twos):
             for j in range(n_twos):
                 up = np.uint16(4 - 3 * j)
@@ -36,17 +36,17 @@ def decode_group(data, panel, scales, bits, floats, n_blocks, n_twos):
                             b = np.int16(((q << np.uint16(6)) & np.uint16(0x3C00)) | ((h << np.uint16(8)) & np.uint16(0xC000))) >> np.int16(10)
                             c = np.int16(((q << np.uint16(2)) & np.uint16(0x3C00)) | ((h << np.uint16(4)) & np.uint16(0xC000))) >> np.int16(10)
                             d = np.int16(((q >> np.uint16(2)) & np.uint16(0x3C00)) | (h & np.uint16(0xC000))) >> np.int16(10)
-                            panel[block * 8 + half * 4 + j, 0, piece * 512 + k * 32 + lane] = np.int16(a * np.int16(np.int16(np.int16(first << np.int16(8)) >> np.int16(8)) * np.int16(7)))
-                            panel[block * 8 + half * 4 + j + 2, 0, piece * 512 + k * 32 + lane] = np.int16(b * np.int16(np.int16(np.int16(second << np.int16(8)) >> np.int16(8)) * np.int16(7)))
-                            panel[block * 8 + half * 4 + j, 1, piece * 512 + k * 32 + lane] = np.int16(c * np.int16((first >> np.int16(8)) * np.int16(7)))
-                            panel[block * 8 + half * 4 + j + 2, 1, piece * 512 + k * 32 + lane] = np.int16(d * np.int16((second >> np.int16(8)) * np.int16(7)))
+                            panel[block * 16384 + half * 8192 + j * 2048 + piece * 512 + k * 32 + lane] = np.int16(a * np.int16(np.int16(np.int16(first << np.int16(8)) >> np.int16(8)) * np.int16(7)))
+                            panel[block * 16384 + half * 8192 + j * 2048 + 4096 + piece * 512 + k * 32 + lane] = np.int16(b * np.int16(np.int16(np.int16(second << np.int16(8)) >> np.int16(8)) * np.int16(7)))
+                            panel[block * 16384 + half * 8192 + j * 2048 + 1024 + piece * 512 + k * 32 + lane] = np.int16(c * np.int16((first >> np.int16(8)) * np.int16(7)))
+                            panel[block * 16384 + half * 8192 + j * 2048 + 4096 + 1024 + piece * 512 + k * 32 + lane] = np.int16(d * np.int16((second >> np.int16(8)) * np.int16(7)))
 
 
-# pythran export decode(uint16[:,:] order(C), int16[:,:,:,:] order(C), float32[:,:,:,:] order(C),
-#                       float32[:,:,:,:] order(C), uint32[:,:] order(C), int, int)
+# pythran export decode(uint16[:,:] order(C), int16[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C),
+#                       uint32[:,:] order(C), int, int)
 def decode(data, panels, scales, offsets, bits, first_group, threads):
-    """data: uint16[all groups, blocks * 210 * 32], two bytes in one; panels: int16[groups, col blocks, 2, 32 * 32] and
-    scales: float32[groups, col blocks, 2, 32], overwritten with the groups from first_group on, even rows and odd
+    """data: uint16[all groups, blocks * 210 * 32], two bytes in one; panels: int16[groups, col blocks * 2 * 32 * 32] and
+    scales: float32[groups, col blocks * 2 * 32], overwritten with the groups from first_group on, even rows and odd
     rows: value = panel * scale / 2**15; offsets has no col blocks.  Scratch: bits uint32[threads, 128].
     """
     n_groups = panels.shape[0]

@@ -16,21 +16,21 @@ def decode_group(data, panel, scales, bits, floats, n_blocks):
             bits[32 + lane] = odd_half(low, high)
         #omp simd
         for lane in range(32):
-            scales[block, 0, lane] = floats[lane] * to_scale
-            scales[block, 1, lane] = floats[32 + lane] * to_scale
+            scales[block * 64 + lane] = floats[lane] * to_scale
+            scales[block * 64 + 32 + lane] = floats[32 + lane] * to_scale
         for k in range(32):
             #omp simd
             for lane in range(32):
                 q = data[block * 1088 + 64 + k * 32 + lane]
-                panel[block, 0, k * 32 + lane] = np.int16(q << np.uint16(8))
-                panel[block, 1, k * 32 + lane] = np.int16(q & np.uint16(0xFF00))
+                panel[block * 2048 + k * 32 + lane] = np.int16(q << np.uint16(8))
+                panel[block * 2048 + 1024 + k * 32 + lane] = np.int16(q & np.uint16(0xFF00))
 
 
-# pythran export decode(uint16[:,:] order(C), int16[:,:,:,:] order(C), float32[:,:,:,:] order(C),
-#                       float32[:,:,:,:] order(C), uint32[:,:] order(C), int, int)
+# pythran export decode(uint16[:,:] order(C), int16[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C),
+#                       uint32[:,:] order(C), int, int)
 def decode(data, panels, scales, offsets, bits, first_group, threads):
-    """data: uint16[all groups, blocks * 34 * 32], two bytes in one; panels: int16[groups, col blocks, 2, 32 * 32] and
-    scales: float32[groups, col blocks, 2, 32], overwritten with the groups from first_group on, even rows and odd
+    """data: uint16[all groups, blocks * 34 * 32], two bytes in one; panels: int16[groups, col blocks * 2 * 32 * 32] and
+    scales: float32[groups, col blocks * 2 * 32], overwritten with the groups from first_group on, even rows and odd
     rows: value = panel * scale / 2**15; offsets has no col blocks.  Scratch: bits uint32[threads, 128].
     """
     n_groups = panels.shape[0]

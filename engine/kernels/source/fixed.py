@@ -38,7 +38,9 @@ def clear_rows(total):
         total[row] = np.float32(0)
 
 
-def store_rows(total, y, first):
-    """Even and odd rows to their places in y[first:], leaving out those that only pad the last group."""
-    for row in range(min(64, y.shape[0] - first)):
-        y[first + row] = total[row % 2 * 32 + row // 2]
+def store_rows(even, odd, y):
+    """32 even and 32 odd rows to their places in y[64]."""
+    #omp simd
+    for lane in range(32):
+        y[2 * lane] = even[lane]
+        y[2 * lane + 1] = odd[lane]

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .fixed import store_rows
 from .fixed_panel import multiply_6, multiply_12
 
 
@@ -36,24 +37,21 @@ def multiply_group(panel, scales, offsets, packed, token_scales, token_sums, tot
                                         totals[index, half, token * 32:])
 
 
-def store_tile(even, odd, y, first, n_tokens, n_rows):
-    for j in range(n_tokens):
-        for row in range(n_rows):
-            y[j, first + row] = odd[j * 32 + row // 2] if row % 2 else even[j * 32 + row // 2]
-
-
 # pythran export matmul_fixed(int16[:,:,:,:] order(C), float32[:,:,:,:] order(C), float32[:,:,:,:] order(C),
 #                             int16[:,:,:] order(C), float32[:,:,:] order(C), float32[:,:,:] order(C),
-#                             float32[:,:] order(C), float32[:,:,:,:] order(C), int, int, int, int)
-def matmul_fixed(panels, scales, offsets, packed, token_scales, token_sums, y, totals, first_row, ties, tile, threads):
-    """panels: int16[groups, col blocks, 2, 32 * 32], scales and offsets: float32[groups, col blocks, 2, 32], of the rows
-    from first_row on, as decode kernels leave them (even rows, odd rows; no col blocks in offsets where there are none);
+#                             float32[:,:,:] order(C), float32[:,:,:,:] order(C), float32[:,:,:,:,:] order(C), int, int,
+#                             int, int)
+def matmul_fixed(panels, scales, offsets, packed, token_scales, token_sums, y, totals, lines, first_group, ties, tile,
+                 threads):
+    """panels: int16[groups, col blocks, 2, 32 * 32], scales and offsets: float32[groups, col blocks, 2, 32], of the groups
+    from first_group on, as decode kernels leave them (even rows, odd rows; no col blocks in offsets where there are none);
     packed: int16[tiles, col blocks, 32 * tile], token_scales and token_sums: float32[tiles, col blocks, tile], as
-    `tokens_to_fixed` leaves them; y: float32[n, rows], of which the rows of these groups are overwritten; tile: 12 or 6.
-    ties: see fixed.py.  Scratch: totals float32[threads, tiles, 2, tile * 32].
+    `tokens_to_fixed` leaves them; y: float32[n, all groups, 64], of which these groups are overwritten; tile: 12 or 6;
+    ties: see fixed.py.  Scratch: totals float32[threads, tiles, 2, tile * 32], and the same memory as lines
+    float32[threads, tiles, 2, tile, 32].
     """
     n_groups = panels.shape[0]
-    n, n_rows = y.shape
+    n = y.shape[0]
     #omp parallel for schedule(static) num_threads(threads)
     for part in range(threads):
         for g in range(part * n_groups // threads, (part + 1) * n_groups // threads):
@@ -62,7 +60,6 @@ def matmul_fixed(panels, scales, offsets, packed, token_scales, token_sums, y, t
                     clear(totals[part, index, half])
             multiply_group(panels[g], scales[g], offsets[g], packed, token_scales, token_sums, totals[part], tile,
                            np.int16(ties))
-            for index in range(packed.shape[0]):
-                first = first_row + g * 64
-                store_tile(totals[part, index, 0], totals[part, index, 1], y[index * tile:], first,
-                           min(tile, n - index * tile), min(64, n_rows - first))
+            for token in range(n):
+                store_rows(lines[part, token // tile, 0, token % tile], lines[part, token // tile, 1, token % tile],
+                           y[token, first_group + g])

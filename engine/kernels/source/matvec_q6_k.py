@@ -57,10 +57,10 @@ def add_group(data, x, scales, bits, floats, total, factors, n_blocks, n_twos):
 
 
 # pythran export matvec(uint16[:,:] order(C), int16[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C),
-#                       float32[:,:] order(C), uint32[:,:] order(C), float32[:,:,:] order(C), int)
+#                       float32[:,:,:] order(C), uint32[:,:] order(C), float32[:,:,:] order(C), int)
 def matvec(data, x, scales, sums, y, bits, scratch, threads):
     """data: uint16[groups, blocks * 210 * 32], two bytes in one; x: int16[n, blocks * 256], scales and sums: float32[n,
-    cols / 32], as `tokens_to_fixed` leaves them; y: float32[n, rows], overwritten.
+    cols / 32], as `tokens_to_fixed` leaves them; y: float32[n, groups, 64], overwritten.
 
     Scratch: bits uint32[threads, 128], scratch float32[threads, 3, 1024].
     """
@@ -72,4 +72,4 @@ def matvec(data, x, scales, sums, y, bits, scratch, threads):
         for g in range(part * n_groups // threads, (part + 1) * n_groups // threads):
             for token in range(x.shape[0]):
                 add_group(data[g], x[token], scales[token], bits[part], floats[part], scratch[part, 0], scratch[part, 1], n_blocks, scratch.shape[2] // 512)
-                store_rows(scratch[part, 0], y[token], g * 64)
+                store_rows(scratch[part, 0, :32], scratch[part, 0, 32:64], y[token, g])
