@@ -17,9 +17,6 @@ Floats = NDArray[np.float32]
 MATVEC_TOKENS = 4
 """Up to so many tokens each weight is decoded anew for each; beyond, decoding a panel once costs less."""
 
-_WITH_OFFSETS = frozenset({"Q4_1", "Q5_1", "Q4_K", "Q5_K"})
-"""Types whose value is a multiple of a scale plus an offset."""
-
 _TIES = {"Q4_0": -3, "Q4_1": -3, "Q4_K": -3, "Q5_0": -2, "Q5_1": -2, "Q5_K": -2}
 """What sums of 32 products begin with, against halves that are always rounded up (source/fixed.py)."""
 
@@ -87,12 +84,10 @@ def _bind_panels(
     ties, n_groups = _TIES.get(name, 0), len(data)
 
     def panels(count: int) -> tuple[NDArray[np.int16], Floats, Floats]:
-        shape = (count, n_blocks, 2, HALF)
-        with_offsets = (count, n_blocks if name in _WITH_OFFSETS else 0, 2, HALF)
         return (
             view(scratch.panels, np.int16, (count, n_blocks, 2, FIXED_BLOCK * HALF)),
-            view(scratch.panel_scales, np.float32, shape),
-            view(scratch.panel_offsets, np.float32, with_offsets),
+            view(scratch.panel_scales, np.float32, (count, n_blocks, GROUP)),
+            view(scratch.panel_offsets, np.float32, (count, n_blocks, GROUP)),
         )
 
     whole, rest = panels(min(at_once, n_groups)), panels(n_groups % at_once or min(at_once, n_groups))

@@ -22,7 +22,7 @@ _MADV_HUGEPAGE, _MADV_NOHUGEPAGE, _MADV_COLLAPSE = 14, 15, 25
 HUGE_PAGE = 2 << 20
 """Bytes on x86-64, and on arm64 with pages of 4 kB.  Where huge pages are larger, the system declines."""
 
-REST = 1
+REST = 0
 """After each page the thread rests so many times as long as it took: half of a core, for a second or two."""
 
 

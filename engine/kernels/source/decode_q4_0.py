@@ -5,7 +5,7 @@ import numpy as np
 from .fixed import even_half, odd_half
 
 
-def decode_group(data, panel, scales, bits, floats, n_blocks):
+def decode_group(data, panel, scales, offsets, bits, floats, n_blocks):
     to_scale = np.float32(8 * 2.0**112)
     for block in range(n_blocks):
         #omp simd
@@ -17,6 +17,8 @@ def decode_group(data, panel, scales, bits, floats, n_blocks):
         #omp simd
         for lane in range(32):
             scales[block * 64 + lane] = floats[lane] * to_scale
+            offsets[block * 64 + lane] = np.float32(0)
+            offsets[block * 64 + 32 + lane] = np.float32(0)
             scales[block * 64 + 32 + lane] = floats[32 + lane] * to_scale
         for k in range(16):
             #omp simd
@@ -33,7 +35,7 @@ def decode_group(data, panel, scales, bits, floats, n_blocks):
 def decode(data, panels, scales, offsets, bits, first_group, threads):
     """data: uint16[all groups, blocks * 18 * 32], two bytes in one; panels: int16[groups, col blocks * 2 * 32 * 32] and
     scales: float32[groups, col blocks * 2 * 32], overwritten with the groups from first_group on, even rows and odd
-    rows: value = panel * scale / 2**15; offsets has no col blocks.  Scratch: bits uint32[threads, 128].
+    rows: value = panel * scale / 2**15 + offset, and offset is 0.  Scratch: bits uint32[threads, 128].
     """
     n_groups = panels.shape[0]
     n_blocks = data.shape[1] // 576
@@ -41,4 +43,4 @@ def decode(data, panels, scales, offsets, bits, first_group, threads):
     #omp parallel for schedule(static) num_threads(threads)
     for part in range(threads):
         for g in range(part * n_groups // threads, (part + 1) * n_groups // threads):
-            decode_group(data[first_group + g], panels[g], scales[g], bits[part], floats[part], n_blocks)
+            decode_group(data[first_group + g], panels[g], scales[g], offsets[g], bits[part], floats[part], n_blocks)

@@ -60,7 +60,7 @@ def decode_group(data, panel, scales, offsets, bits, floats, n_blocks, n_pairs):
 def decode(data, panels, scales, offsets, bits, first_group, threads):
     """data: uint16[all groups, blocks * 176 * 32], two bytes in one; panels: int16[groups, col blocks * 2 * 32 * 32] and
     scales: float32[groups, col blocks * 2 * 32], overwritten with the groups from first_group on, even rows and odd
-    rows: value = panel * scale / 2**15 + offset, float32 as scales.  Scratch: bits uint32[threads, 128].
+    rows: value = panel * scale / 2**15 + offset.  Scratch: bits uint32[threads, 128].
     """
     n_groups = panels.shape[0]
     n_blocks = data.shape[1] // 5632

@@ -9,9 +9,10 @@ import numpy as np
 from .fixed import product
 
 
-def multiply_12(even, odd, even_scales, odd_scales, x, x_scales, even_totals, odd_totals, ties):
-    """totals[token * 32 + lane] += scales[lane] * x_scales[token] * sum of w[k * 32 + lane] * x[k * 12 + token] / 2**15 over
-    32 k, for 12 tokens; w, scales and totals once of the even and once of the odd rows.  ties: what sums begin with."""
+def multiply_12(even, odd, scales, offsets, x, x_scales, x_sums, even_totals, odd_totals, ties):
+    """totals[token * 32 + lane] += scales[lane] * x_scales[token] * (sum of w[k * 32 + lane] * x[k * 12 + token] / 2**15 over
+    32 k) + offsets[lane] * x_sums[token], for 12 tokens.  w and totals: once of the even and once of the odd rows, whose
+    scales and offsets follow those of the even ones.  ties: what sums begin with."""
     #omp simd
     for lane in range(32):
         a0 = ties
@@ -65,35 +66,37 @@ def multiply_12(even, odd, even_scales, odd_scales, x, x_scales, even_totals, od
             b10 = np.int16(b10 + product(v, x[k * 12 + 10]))
             a11 = np.int16(a11 + product(u, x[k * 12 + 11]))
             b11 = np.int16(b11 + product(v, x[k * 12 + 11]))
-        p = even_scales[lane]
-        q = odd_scales[lane]
-        even_totals[0 + lane] += np.float32(a0) * (p * x_scales[0])
-        odd_totals[0 + lane] += np.float32(b0) * (q * x_scales[0])
-        even_totals[32 + lane] += np.float32(a1) * (p * x_scales[1])
-        odd_totals[32 + lane] += np.float32(b1) * (q * x_scales[1])
-        even_totals[64 + lane] += np.float32(a2) * (p * x_scales[2])
-        odd_totals[64 + lane] += np.float32(b2) * (q * x_scales[2])
-        even_totals[96 + lane] += np.float32(a3) * (p * x_scales[3])
-        odd_totals[96 + lane] += np.float32(b3) * (q * x_scales[3])
-        even_totals[128 + lane] += np.float32(a4) * (p * x_scales[4])
-        odd_totals[128 + lane] += np.float32(b4) * (q * x_scales[4])
-        even_totals[160 + lane] += np.float32(a5) * (p * x_scales[5])
-        odd_totals[160 + lane] += np.float32(b5) * (q * x_scales[5])
-        even_totals[192 + lane] += np.float32(a6) * (p * x_scales[6])
-        odd_totals[192 + lane] += np.float32(b6) * (q * x_scales[6])
-        even_totals[224 + lane] += np.float32(a7) * (p * x_scales[7])
-        odd_totals[224 + lane] += np.float32(b7) * (q * x_scales[7])
-        even_totals[256 + lane] += np.float32(a8) * (p * x_scales[8])
-        odd_totals[256 + lane] += np.float32(b8) * (q * x_scales[8])
-        even_totals[288 + lane] += np.float32(a9) * (p * x_scales[9])
-        odd_totals[288 + lane] += np.float32(b9) * (q * x_scales[9])
-        even_totals[320 + lane] += np.float32(a10) * (p * x_scales[10])
-        odd_totals[320 + lane] += np.float32(b10) * (q * x_scales[10])
-        even_totals[352 + lane] += np.float32(a11) * (p * x_scales[11])
-        odd_totals[352 + lane] += np.float32(b11) * (q * x_scales[11])
+        p = scales[lane]
+        q = scales[32 + lane]
+        r = offsets[lane]
+        s = offsets[32 + lane]
+        even_totals[0 + lane] += np.float32(a0) * (p * x_scales[0]) + r * x_sums[0]
+        odd_totals[0 + lane] += np.float32(b0) * (q * x_scales[0]) + s * x_sums[0]
+        even_totals[32 + lane] += np.float32(a1) * (p * x_scales[1]) + r * x_sums[1]
+        odd_totals[32 + lane] += np.float32(b1) * (q * x_scales[1]) + s * x_sums[1]
+        even_totals[64 + lane] += np.float32(a2) * (p * x_scales[2]) + r * x_sums[2]
+        odd_totals[64 + lane] += np.float32(b2) * (q * x_scales[2]) + s * x_sums[2]
+        even_totals[96 + lane] += np.float32(a3) * (p * x_scales[3]) + r * x_sums[3]
+        odd_totals[96 + lane] += np.float32(b3) * (q * x_scales[3]) + s * x_sums[3]
+        even_totals[128 + lane] += np.float32(a4) * (p * x_scales[4]) + r * x_sums[4]
+        odd_totals[128 + lane] += np.float32(b4) * (q * x_scales[4]) + s * x_sums[4]
+        even_totals[160 + lane] += np.float32(a5) * (p * x_scales[5]) + r * x_sums[5]
+        odd_totals[160 + lane] += np.float32(b5) * (q * x_scales[5]) + s * x_sums[5]
+        even_totals[192 + lane] += np.float32(a6) * (p * x_scales[6]) + r * x_sums[6]
+        odd_totals[192 + lane] += np.float32(b6) * (q * x_scales[6]) + s * x_sums[6]
+        even_totals[224 + lane] += np.float32(a7) * (p * x_scales[7]) + r * x_sums[7]
+        odd_totals[224 + lane] += np.float32(b7) * (q * x_scales[7]) + s * x_sums[7]
+        even_totals[256 + lane] += np.float32(a8) * (p * x_scales[8]) + r * x_sums[8]
+        odd_totals[256 + lane] += np.float32(b8) * (q * x_scales[8]) + s * x_sums[8]
+        even_totals[288 + lane] += np.float32(a9) * (p * x_scales[9]) + r * x_sums[9]
+        odd_totals[288 + lane] += np.float32(b9) * (q * x_scales[9]) + s * x_sums[9]
+        even_totals[320 + lane] += np.float32(a10) * (p * x_scales[10]) + r * x_sums[10]
+        odd_totals[320 + lane] += np.float32(b10) * (q * x_scales[10]) + s * x_sums[10]
+        even_totals[352 + lane] += np.float32(a11) * (p * x_scales[11]) + r * x_sums[11]
+        odd_totals[352 + lane] += np.float32(b11) * (q * x_scales[11]) + s * x_sums[11]
 
 
-def multiply_6(even, odd, even_scales, odd_scales, x, x_scales, even_totals, odd_totals, ties):
+def multiply_6(even, odd, scales, offsets, x, x_scales, x_sums, even_totals, odd_totals, ties):
     """The same for 6 tokens."""
     #omp simd
     for lane in range(32):
@@ -124,17 +127,19 @@ def multiply_6(even, odd, even_scales, odd_scales, x, x_scales, even_totals, odd
             b4 = np.int16(b4 + product(v, x[k * 6 + 4]))
             a5 = np.int16(a5 + product(u, x[k * 6 + 5]))
             b5 = np.int16(b5 + product(v, x[k * 6 + 5]))
-        p = even_scales[lane]
-        q = odd_scales[lane]
-        even_totals[0 + lane] += np.float32(a0) * (p * x_scales[0])
-        odd_totals[0 + lane] += np.float32(b0) * (q * x_scales[0])
-        even_totals[32 + lane] += np.float32(a1) * (p * x_scales[1])
-        odd_totals[32 + lane] += np.float32(b1) * (q * x_scales[1])
-        even_totals[64 + lane] += np.float32(a2) * (p * x_scales[2])
-        odd_totals[64 + lane] += np.float32(b2) * (q * x_scales[2])
-        even_totals[96 + lane] += np.float32(a3) * (p * x_scales[3])
-        odd_totals[96 + lane] += np.float32(b3) * (q * x_scales[3])
-        even_totals[128 + lane] += np.float32(a4) * (p * x_scales[4])
-        odd_totals[128 + lane] += np.float32(b4) * (q * x_scales[4])
-        even_totals[160 + lane] += np.float32(a5) * (p * x_scales[5])
-        odd_totals[160 + lane] += np.float32(b5) * (q * x_scales[5])
+        p = scales[lane]
+        q = scales[32 + lane]
+        r = offsets[lane]
+        s = offsets[32 + lane]
+        even_totals[0 + lane] += np.float32(a0) * (p * x_scales[0]) + r * x_sums[0]
+        odd_totals[0 + lane] += np.float32(b0) * (q * x_scales[0]) + s * x_sums[0]
+        even_totals[32 + lane] += np.float32(a1) * (p * x_scales[1]) + r * x_sums[1]
+        odd_totals[32 + lane] += np.float32(b1) * (q * x_scales[1]) + s * x_sums[1]
+        even_totals[64 + lane] += np.float32(a2) * (p * x_scales[2]) + r * x_sums[2]
+        odd_totals[64 + lane] += np.float32(b2) * (q * x_scales[2]) + s * x_sums[2]
+        even_totals[96 + lane] += np.float32(a3) * (p * x_scales[3]) + r * x_sums[3]
+        odd_totals[96 + lane] += np.float32(b3) * (q * x_scales[3]) + s * x_sums[3]
+        even_totals[128 + lane] += np.float32(a4) * (p * x_scales[4]) + r * x_sums[4]
+        odd_totals[128 + lane] += np.float32(b4) * (q * x_scales[4]) + s * x_sums[4]
+        even_totals[160 + lane] += np.float32(a5) * (p * x_scales[5]) + r * x_sums[5]
+        odd_totals[160 + lane] += np.float32(b5) * (q * x_scales[5]) + s * x_sums[5]

@@ -11,40 +11,31 @@ def clear(values):
         values[i] = np.float32(0)
 
 
-def add_offsets(offsets, token_sum, totals):
-    #omp simd
-    for lane in range(32):
-        totals[lane] += offsets[lane] * token_sum
-
-
 def multiply_group(panel, scales, offsets, packed, token_scales, token_sums, totals, tile, ties):
-    """panel: [col blocks, 2, 32 * 32]; totals: [tiles, 2, tile * 32].  Sixteen blocks of columns stay in the cache while
-    all tokens pass."""
+    """panel: [col blocks, 2, 32 * 32]; scales, offsets: [col blocks, 64]; totals: [tiles, 2, tile * 32].  Sixteen blocks
+    of columns stay in the cache while all tokens pass."""
     n_blocks = panel.shape[0]
     for first in range(0, n_blocks, 16):
         for index in range(packed.shape[0]):
             for block in range(first, min(first + 16, n_blocks)):
                 if tile == 12:
-                    multiply_12(panel[block, 0], panel[block, 1], scales[block, 0], scales[block, 1], packed[index, block],
-                                token_scales[index, block], totals[index, 0], totals[index, 1], ties)
+                    multiply_12(panel[block, 0], panel[block, 1], scales[block], offsets[block], packed[index, block],
+                                token_scales[index, block], token_sums[index, block], totals[index, 0], totals[index, 1],
+                                ties)
                 else:
-                    multiply_6(panel[block, 0], panel[block, 1], scales[block, 0], scales[block, 1], packed[index, block],
-                               token_scales[index, block], totals[index, 0], totals[index, 1], ties)
-                if offsets.shape[0] > 0:
-                    for half in range(totals.shape[1]):
-                        for token in range(tile):
-                            add_offsets(offsets[block, half], token_sums[index, block, token],
-                                        totals[index, half, token * 32:])
+                    multiply_6(panel[block, 0], panel[block, 1], scales[block], offsets[block], packed[index, block],
+                               token_scales[index, block], token_sums[index, block], totals[index, 0], totals[index, 1],
+                               ties)
 
 
-# pythran export matmul_fixed(int16[:,:,:,:] order(C), float32[:,:,:,:] order(C), float32[:,:,:,:] order(C),
+# pythran export matmul_fixed(int16[:,:,:,:] order(C), float32[:,:,:] order(C), float32[:,:,:] order(C),
 #                             int16[:,:,:] order(C), float32[:,:,:] order(C), float32[:,:,:] order(C),
 #                             float32[:,:,:] order(C), float32[:,:,:,:] order(C), float32[:,:,:,:,:] order(C), int, int,
 #                             int, int)
 def matmul_fixed(panels, scales, offsets, packed, token_scales, token_sums, y, totals, lines, first_group, ties, tile,
                  threads):
-    """panels: int16[groups, col blocks, 2, 32 * 32], scales and offsets: float32[groups, col blocks, 2, 32], of the groups
-    from first_group on, as decode kernels leave them (even rows, odd rows; no col blocks in offsets where there are none);
+    """panels: int16[groups, col blocks, 2, 32 * 32], scales and offsets: float32[groups, col blocks, 64], of the groups from
+    first_group on, as decode kernels leave them: even rows, then odd rows;
     packed: int16[tiles, col blocks, 32 * tile], token_scales and token_sums: float32[tiles, col blocks, tile], as
     `tokens_to_fixed` leaves them; y: float32[n, all groups, 64], of which these groups are overwritten; tile: 12 or 6;
     ties: see fixed.py.  Scratch: totals float32[threads, tiles, 2, tile * 32], and the same memory as lines
