@@ -126,9 +126,7 @@ class Context(ABC):
     """KV cache and scratch memory of one caller."""
 
     @abstractmethod
-    def run(
-        self, plan: Plan, batch: Batch, should_stop: ShouldStop | None = None
-    ) -> NDArray[np.float32]:
+    def run(self, plan: Plan, batch: Batch, should_stop: ShouldStop | None = None) -> NDArray[np.float32]:
         """Runs the plan, adds the batch's keys and values to the cache, and returns float32[m, vocabulary]
         logits (or float32[n, width] hidden states), valid until the next run.
 

@@ -96,8 +96,6 @@ def _bind_panels(
         for first in range(0, n_groups, at_once):
             weights = whole if first + at_once <= n_groups else rest
             decode(data, *(part.reshape(len(part), -1) for part in weights), scratch.bits, first, threads)
-            multiply(
-                *weights, packed, token_scales, token_sums, y, totals, lines, first, ties, tile, threads
-            )
+            multiply(*weights, packed, token_scales, token_sums, y, totals, lines, first, ties, tile, threads)
 
     return run

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from engine.model import LoadedModel, load_model
 from engine.requests import LoadSettings
@@ -17,7 +18,6 @@ from tests.helpers.truth import (
     N_FAR_LAST,
     N_LOGITS,
     N_TEXT,
-    ReplayedModel,
     Truth,
     mean_divergence,
     read_logits,
@@ -26,12 +26,11 @@ from tests.helpers.truth import (
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-TOLERANCE = 1e-2
-REPLAYED_TOLERANCE = 1e-4
-"""Measured: 1.3e-5 (SmolLM2) and 4e-6 (Gemma 3), what float32 sums of these lengths leave."""
-ROUNDING_EXCESS = 1e-4
-DIVERGENCE = 1e-4
-"""Measured: 3e-7 for both."""
+TOLERANCE = 3e-2
+"""Relative L2 at any position.  Measured: 1.7e-2 at most, half of it typically: fixed-point products (decision
+0011) leave 1e-3 of a result each.  Products of plain weights are held to 1e-4 in test_truth_tiny.py."""
+DIVERGENCE = 2e-4
+"""Measured: 4e-5 and 2e-5.  Activations of 8 bits, as llama.cpp has them, come to 3e-3 and 5e-3."""
 SURE = 0.05
 """Apart in log-probability: no tie."""
 CHUNKS = {"one batch": N_LOGITS, "chunks of 16": 16, "token by token": 1}
@@ -49,24 +48,23 @@ def model(truth: Truth) -> Iterator[LoadedModel]:
         yield model
 
 
-@pytest.fixture(scope="module")
-def replayed(truth: Truth) -> Iterator[ReplayedModel]:
-    yield ReplayedModel(truth.path)
-
-
 @pytest.mark.parametrize("chunk", CHUNKS.values(), ids=CHUNKS.keys())
-def test_logits_at_every_position(
-    model: LoadedModel, truth: Truth, replayed: ReplayedModel, chunk: int
-) -> None:
+def test_logits_at_every_position(model: LoadedModel, truth: Truth, chunk: int) -> None:
     ids = truth.ids[:N_LOGITS]
     with closing(model.new_context()) as context:
         ours = read_logits(model, context, ids, chunk)
-        wanted = replayed.replay(ids, context)
-    exact, replay = relative_l2(ours, truth.logits[:N_LOGITS]), relative_l2(ours, wanted)
-    print(f"exact {exact.max():.1e}, replayed {replay.max():.1e}, rounding {replayed.rounding_excess:.1e}")
-    assert exact.max() <= TOLERANCE
-    assert replayed.rounding_excess <= ROUNDING_EXCESS
-    assert replay.max() <= REPLAYED_TOLERANCE
+    distance = relative_l2(ours, truth.logits[:N_LOGITS])
+    print(f"largest {distance.max():.1e}, median {np.median(distance):.1e}")
+    assert distance.max() <= TOLERANCE
+    sure = lead(truth.logits[:N_LOGITS]) > SURE
+    assert sure.sum() > N_LOGITS / 2
+    assert (ours.argmax(axis=1) == truth.logits[:N_LOGITS].argmax(axis=1))[sure].all()
+
+
+def lead(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """By how much the likeliest token leads, in log-probability."""
+    second, first = np.sort(logits, axis=1)[:, -2:].T
+    return first - second
 
 
 def test_divergence_of_the_next_token_over_running_text(model: LoadedModel, truth: Truth) -> None:
@@ -105,7 +103,6 @@ def test_gemma3_beyond_its_window(gemma3_truth: Truth, gemma3_path: Path) -> Non
     print(f"beyond the window {distance.max():.1e}")
     assert distance.max() <= TOLERANCE
     assert mean_divergence(gemma3_truth.far, ours) <= DIVERGENCE
-    second, first = np.sort(gemma3_truth.far, axis=1)[:, -2:].T
-    sure = first - second > SURE
+    sure = lead(gemma3_truth.far) > SURE
     assert sure.sum() > N_FAR_LAST / 2
     assert (ours.argmax(axis=1) == gemma3_truth.far.argmax(axis=1))[sure].all()

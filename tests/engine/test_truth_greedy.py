@@ -12,13 +12,10 @@ from engine.generation import generate
 from engine.model import LoadedModel, load_model
 from engine.requests import CompletionRequest, Finished, LoadSettings, SamplingSettings
 from engine.session import Session
-from tests.engine.test_golden_reference import GEMMA3_TIES, SMOLLM2_TIES
 from tests.helpers.truth import Truth, read_logits
 
 SURE = 0.05
 """In log-probability: what lies further apart is no tie, and the engine has to choose like the reference."""
-
-TIES = {"smollm2": SMOLLM2_TIES, "gemma3": GEMMA3_TIES}
 
 PINNED = {
     "smollm2": {
@@ -88,7 +85,7 @@ def test_pinned_texts(model: LoadedModel, name: str, which: int) -> None:
 def test_golden_prompts(model: LoadedModel, truth: Truth, name: str, which: int) -> None:
     """Prompt ids are exact; along the golden continuation the engine takes what the reference takes.
 
-    So it takes the golden id, except at the ties of the reference that test_golden_reference.py lists.
+    So it takes the golden id, except at ties and where the reference leaves it (test_golden_reference.py).
     """
     golden = truth.golden[which]
     ids, greedy = golden.case["ids"], golden.case["greedy"]
@@ -99,13 +96,6 @@ def test_golden_prompts(model: LoadedModel, truth: Truth, name: str, which: int)
     ours = logits.argmax(axis=1)
     sure = golden.lead > SURE
     assert (ours == golden.best)[sure].all()
-
-    others = [
-        (step, int(our_id), golden_id)
-        for step, (our_id, golden_id) in enumerate(zip(ours, greedy, strict=True))
-        if our_id != golden_id
-    ]
-    assert others == [tie[:3] for tie in TIES[name].get(which, [])]
 
 
 @pytest.mark.slow

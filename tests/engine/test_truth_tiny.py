@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from engine.gguf.tensor_types import SUPPORTED_TYPES
+from engine.kernels.packing import PLAIN_DTYPES
 from engine.model import LoadedModel, load_model
 from engine.requests import LoadSettings
 from tests.helpers.slow_reference import Floats, reference_logits
@@ -20,9 +21,10 @@ from tests.helpers.tiny_model import write_tiny_model
 from tests.helpers.truth import ReplayedModel, read_logits, relative_l2
 
 IDS = [int(token) for token in np.random.default_rng(11).integers(3, 300, 60)]
-TOLERANCE = 1e-2
+TOLERANCE = {"plain": 1e-2, "quantised": 5e-2}
+"""Relative L2.  Quantised weights are multiplied in fixed point (decision 0011); measured: 2e-2 at most."""
 REPLAYED_TOLERANCE = 1e-4
-"""Measured: 4e-6."""
+"""Of plain weights, given the same stored keys and values.  Measured: 4e-6."""
 ROUNDING_EXCESS = 1e-4
 
 
@@ -30,6 +32,7 @@ ROUNDING_EXCESS = 1e-4
 class Tiny:
     """exact: float64[60, 300], the reference's logits."""
 
+    plain: bool
     model: LoadedModel
     exact: Floats
     replayed: ReplayedModel
@@ -43,7 +46,7 @@ def tiny(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     path = tmp_path_factory.mktemp("models") / "tiny.gguf"
     write_tiny_model(path, family, quant_type=quant_type, sliding_window=24, seed=5)
     with closing(load_model(path, LoadSettings(context_size=128))) as model:
-        yield Tiny(model, reference_logits(path, IDS), ReplayedModel(path))
+        yield Tiny(quant_type in PLAIN_DTYPES, model, reference_logits(path, IDS), ReplayedModel(path))
 
 
 @pytest.mark.parametrize("chunk", [60, 16, 1])
@@ -53,6 +56,7 @@ def test_logits_at_every_position(tiny: Tiny, chunk: int) -> None:
         wanted = tiny.replayed.replay(IDS, context)
     exact, replay = relative_l2(ours, tiny.exact), relative_l2(ours, wanted)
     print(f"exact {exact.max():.1e}, replayed {replay.max():.1e}")
-    assert exact.max() <= TOLERANCE
-    assert tiny.replayed.rounding_excess <= ROUNDING_EXCESS
-    assert replay.max() <= REPLAYED_TOLERANCE
+    assert exact.max() <= TOLERANCE["plain" if tiny.plain else "quantised"]
+    if tiny.plain:
+        assert tiny.replayed.rounding_excess <= ROUNDING_EXCESS
+        assert replay.max() <= REPLAYED_TOLERANCE

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-import time
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +20,6 @@ _MADV_HUGEPAGE, _MADV_NOHUGEPAGE, _MADV_COLLAPSE = 14, 15, 25
 
 HUGE_PAGE = 2 << 20
 """Bytes on x86-64, and on arm64 with pages of 4 kB.  Where huge pages are larger, the system declines."""
-
-REST = 0
-"""After each page the thread rests so many times as long as it took: half of a core, for a second or two."""
 
 
 def avoid_huge_pages(memory: NDArray[np.uint8]) -> None:
@@ -54,10 +50,9 @@ class HugePages:
         if not _advise(start, length, _MADV_HUGEPAGE):
             return
         for page in range(start, start + length, HUGE_PAGE):
-            began = time.perf_counter()
-            _advise(page, HUGE_PAGE, _MADV_COLLAPSE)  # a page that cannot be moved now stays as it is
-            if self._stopped.wait(REST * (time.perf_counter() - began)):
+            if self._stopped.is_set():
                 return
+            _advise(page, HUGE_PAGE, _MADV_COLLAPSE)  # a page that cannot be moved now stays as it is
 
 
 def _whole_pages(memory: NDArray[np.uint8]) -> tuple[int, int]:

@@ -52,12 +52,13 @@ def add_group(data, x, scales, sums, bits, floats, total, work, pairs, n_blocks,
             low_scale = scales[block * 8 + chunk * 2] * np.float32(8)
             high_scale = scales[block * 8 + chunk * 2 + 1] * np.float32(8)
             for half in range(n_chunks // 2):
+                ties = np.int16(-1 - half)
                 #omp simd
                 for lane in range(32):
-                    even_low = np.int16(-3)
-                    even_high = np.int16(-3)
-                    odd_low = np.int16(-3)
-                    odd_high = np.int16(-3)
+                    even_low = ties
+                    even_high = ties
+                    odd_low = ties
+                    odd_high = ties
                     for k in range(16):
                         q = data[block * 4608 + 512 + chunk * 1024 + half * 512 + k * 32 + lane] ^ np.uint16(0x8888)
                         first = x[block * 256 + chunk * 64 + half * 16 + k]

@@ -52,10 +52,10 @@ def add_group(data, x, scales, sums, bits, floats, total, work, pairs, n_blocks,
             for half in range(n_chunks // 2):
                 #omp simd
                 for lane in range(32):
-                    even_low = np.int16(-2)
-                    even_high = np.int16(-2)
-                    odd_low = np.int16(-2)
-                    odd_high = np.int16(-2)
+                    even_low = np.int16(-1)
+                    even_high = np.int16(-1)
+                    odd_low = np.int16(-1)
+                    odd_high = np.int16(-1)
                     for k in range(16):
                         q = data[block * 5632 + 1536 + chunk * 1024 + half * 512 + k * 32 + lane]
                         h = np.uint16((data[block * 5632 + 512 + half * 512 + k * 32 + lane] ^ np.uint16(0xFFFF)) * up)

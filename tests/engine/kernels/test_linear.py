@@ -278,4 +278,9 @@ def test_weights_are_packed_from_views(type_name: str) -> None:
     view = whole.sliced(0, 30, 100).sliced(1, 256, 512)
     x = activations(3, 256)
     truth = x.astype(np.float64) @ dequantise(whole)[30:100, 256:].astype(np.float64).T
-    check_errors(Tensor.contiguous("w", view.type, view.shape, np.ascontiguousarray(view.as_bytes()).reshape(-1)), x, linear(pack_weight(view), x), truth)
+    check_errors(
+        Tensor.contiguous("w", view.type, view.shape, np.ascontiguousarray(view.as_bytes()).reshape(-1)),
+        x,
+        linear(pack_weight(view), x),
+        truth,
+    )

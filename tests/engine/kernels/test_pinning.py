@@ -29,6 +29,9 @@ from engine.requests import LoadSettings
 from engine.session import Session
 
 def cores():
+    for thread in threading.enumerate():
+        if thread.name == "causerie-huge-pages":  # computes nothing
+            thread.join()
     found = []
     for status in Path("/proc/self/task").glob("*/status"):
         lines = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)

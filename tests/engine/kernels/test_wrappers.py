@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from engine.kernels import activation, attention, layer_kv, linear, normalise, rotary
+from engine.kernels import (
+    activation,
+    attention,
+    layer_kv,
+    linear,
+    linear_fixed,
+    linear_plain,
+    linear_scratch,
+    normalise,
+    rotary,
+)
 from engine.kernels.packing import pack_weight
 from engine.requests import KVKind
 from tests.helpers.weight_blocks import make_weight
@@ -32,7 +42,7 @@ def linear_arguments(n: int) -> Arrays:
         "weight": pack_weight(make_weight("Q4_0", 65, 64, "random")),
         "x": floats(n, 64),
         "y": floats(n, 65),
-        "scratch": linear.LinearScratch.allocate(20, 64, 2),
+        "scratch": linear_scratch.LinearScratch.allocate(20, 64, 2),
         "threads": 2,
     }
 
@@ -119,7 +129,7 @@ def refused(operation: str, error: type[Exception], **changes: Any) -> None:
 
     changed = arguments() | changes
     with pytest.MonkeyPatch.context() as patch:
-        for module in (activation, attention, linear, normalise, rotary):
+        for module in (activation, attention, linear_fixed, linear_plain, normalise, rotary):
             patch.setattr(module, "load_kernel", reached)
         with pytest.raises(error):
             bind(**changed)
@@ -219,8 +229,8 @@ def test_outputs_that_overlap_a_part(operation: str, source: str) -> None:
     ("operation", "changes"),
     [
         ("matvec", {"x": floats(0, 64), "y": floats(0, 65)}),
-        ("matmul", {"scratch": linear.LinearScratch.allocate(3, 64, 2)}),
-        ("matmul", {"scratch": linear.LinearScratch.allocate(20, 64, 1)}),
+        ("matmul", {"scratch": linear_scratch.LinearScratch.allocate(3, 64, 2)}),
+        ("matmul", {"scratch": linear_scratch.LinearScratch.allocate(20, 64, 1)}),
         ("attention", {"window": -1}),
         ("attention", {"cap": -1.0}),
         ("attention", {"scratch": attention.AttentionScratch.allocate(3, 64, 4, 2, 64, 1)}),
@@ -271,7 +281,7 @@ def test_caches_that_are_read_only_take_nothing() -> None:
 @pytest.mark.parametrize("threads", [0, 1025])
 def test_threads_of_scratch_and_packing(threads: int) -> None:
     with pytest.raises(ValueError, match="threads"):
-        linear.LinearScratch.allocate(1, 64, threads)
+        linear_scratch.LinearScratch.allocate(1, 64, threads)
     with pytest.raises(ValueError, match="threads"):
         attention.AttentionScratch.allocate(1, 64, 4, 2, 32, threads)
     with pytest.raises(ValueError, match="threads"):
