@@ -89,8 +89,8 @@ def load_model(
     """Opens, checks and loads a model file.
 
     on_progress is called with the share loaded, 0 to 1, and may raise `Cancelled`.  Raises `ModelFileError`,
-    `UnsupportedModelError`, `TokenizerError`, `OutOfMemoryError`, `UnsupportedByBackendError`, `Cancelled`, and
-    `SettingsError` where threads cannot be pinned.
+    `UnsupportedModelError`, `TokenizerError`, `OutOfMemoryError`, `UnsupportedByBackendError`, `Cancelled`,
+    and `SettingsError` where threads cannot be pinned.
     """
     settings = settings or LoadSettings()
     if settings.pin_threads:

@@ -26,8 +26,8 @@ def bind_linear(
 ) -> Callable[[], None]:
     """x: float32[n, cols]; y: float32[n, rows], overwritten, no part of x.  Raises ValueError, TypeError.
 
-    Quantised weights are multiplied in 16-bit fixed point, plain ones in float32.  source: who made x; of calls
-    that are bound, and made, one after the other with the same source, only the first prepares x.
+    Quantised weights are multiplied in 16-bit fixed point, plain ones in float32.  source: who made x; of
+    calls that are bound, and made, one after the other with the same source, only the first prepares x.
     """
     check_array("x", x, np.float32, (None, weight.cols))
     check_output("y", y, np.float32, (x.shape[0], weight.rows))

@@ -14,7 +14,7 @@ from engine.kernels.packing import GROUP, PackedWeight
 
 Floats = NDArray[np.float32]
 
-MATVEC_TOKENS = 4
+MATVEC_TOKENS = 8
 """Up to so many tokens each weight is decoded anew for each; beyond, decoding a panel once costs less."""
 
 _TIES = {"Q4_0": -3, "Q4_1": -3, "Q4_K": -3, "Q5_0": -2, "Q5_1": -2, "Q5_K": -2}
@@ -37,12 +37,12 @@ def bind_fixed(
             load_kernel("tokens_to_fixed"), x, packed, scales, sums, scratch.work, rounded, tile, threads
         )
     groups, copy_rows = _whole_groups(y)
+    multiply: Callable[[], None]
     if tile == 1:
-        rows = (scales.reshape(len(x), n_blocks), sums.reshape(len(x), n_blocks))
-        multiply = partial(
-            load_kernel(f"matvec_{weight.type.name.lower()}"),
-            weight.data.view(np.uint16), packed.reshape(len(x), -1), *rows, groups, scratch.bits, scratch.work, threads,
-        )  # fmt: skip
+        kernel = load_kernel(f"matvec_{weight.type.name.lower()}")
+        tokens = [part.reshape(len(x), -1) for part in (packed, scales, sums)]
+        data = weight.data.view(np.uint16)
+        multiply = partial(kernel, data, *tokens, groups, scratch.bits, scratch.work, threads)
     else:
         multiply = _bind_panels(weight, packed, scales, sums, groups, scratch, tile, threads)
     calls = [call for call in (prepare, multiply, copy_rows) if call is not None]

@@ -32,9 +32,9 @@ PANEL_BYTES = 512 * 1024
 class LinearScratch:
     """Memory of one caller, reused by all products; bytes are seen as what a product needs.
 
-    tokens: activations as the product reads them; token_scales, token_sums: of their blocks in fixed point;
-    panels: decoded weights; panel_scales, panel_offsets: of fixed-point ones; totals: sums of a group of rows;
-    bits and work: one piece per thread.  Zeros at first: padding must stay finite.
+    tokens: activations as the product reads them; token_scales, token_sums: of their fixed-point blocks;
+    panels: decoded weights; panel_scales, panel_offsets: of fixed-point ones; totals: sums of a group of
+    rows; bits and work: one piece per thread.  Zeros at first: padding must stay finite.
     held: whose activations are in tokens, so that products of the same ones need not prepare them again.
     """
 

@@ -11,8 +11,8 @@ class TestCpu(BackendSuite):
         return CpuBackend(threads=2)
 
     def tolerance(self, quant_type):
-        """Sums differ by 1e-7 with the size of a batch; half precision in the KV cache makes 6e-4 of it, and the
-        fixed point in which quantised weights are multiplied more."""
+        """Sums differ by 1e-7 with the size of a batch; half precision in the KV cache makes 6e-4 of it, and
+        the fixed point in which quantised weights are multiplied more."""
         return 2e-3 if quant_type == "F32" else 2e-2
 
 

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from engine.backends.cpu import huge_pages
 from engine.backends.cpu.arena import Arena, aligned_memory
 from engine.backends.cpu.huge_pages import HUGE_PAGE, HugePages, avoid_huge_pages
 

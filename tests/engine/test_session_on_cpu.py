@@ -52,7 +52,7 @@ def test_reuse_equals_a_full_prefill(model, second):
 
 @pytest.mark.parametrize("family", ["llama", "gemma3"])
 def test_eight_bits_change_the_logits_a_little(family, tmp_path):
-    """Keys and values are off by up to 0.4% of the largest of 64, and these random weights make more of it."""
+    """Keys and values are off by up to 0.4% of the largest of 64; these random weights make more of it."""
     path = write_tiny_model(tmp_path / "tiny.gguf", family)
     rows = {}
     for kv in ("f16", "q8"):

@@ -27,8 +27,8 @@ from tests.helpers.truth import (
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 TOLERANCE = 3e-2
-"""Relative L2 at any position.  Measured: 1.7e-2 at most, half of it typically: fixed-point products (decision
-0011) leave 1e-3 of a result each.  Products of plain weights are held to 1e-4 in test_truth_tiny.py."""
+"""Relative L2 at any position.  Measured: 1.7e-2 at most, half of it typically: fixed-point products
+(decision 0011) leave 1e-3 of a result each.  test_truth_tiny.py holds plain weights to 1e-4."""
 DIVERGENCE = 2e-4
 """Measured: 4e-5 and 2e-5.  Activations of 8 bits, as llama.cpp has them, come to 3e-3 and 5e-3."""
 SURE = 0.05

@@ -23,7 +23,7 @@ from tests.helpers.truth import RUNNING_TEXT, relative_l2
 pytestmark = pytest.mark.slow
 
 TOLERANCE = 1e-2
-"""Relative L2.  Measured: 2.3e-3 at most: one token and many are rounded apart by Q6_K, and fixed point enlarges it."""
+"""Relative L2.  Measured: 2.3e-3 at most: Q6_K rounds one token and many differently."""
 N_PROMPT, N_FAR = 100, 700
 
 

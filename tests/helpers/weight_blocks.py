@@ -16,13 +16,14 @@ SCALES_AT: dict[str, list[int]] = {
 
 _PLAIN = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
-KINDS = ("random", "zero", "denormal", "extreme")
+KINDS = ("random", "positive", "zero", "denormal", "extreme")
 LARGEST_HALF = 65504.0
 
 
 def make_weight(type_name: str, rows: int, cols: int, kind: str, seed: int = 0) -> Tensor:
-    """random: any bits and scales around 0.01; zero: all bytes 0; denormal: the smallest float16 as scale;
-    extreme: the largest finite scale, and half of the blocks with every other bit set."""
+    """random: any bits and scales around 0.01; positive: no scale below 0, so that biases add up; zero: all
+    bytes 0; denormal: the smallest float16 as scale; extreme: the largest finite scale, and half of the blocks
+    with every other bit set."""
     type = TENSOR_TYPES[type_name]
     rng = np.random.default_rng(seed)
     n_blocks = rows * cols // type.block_size
@@ -45,6 +46,7 @@ def _scales(count: int, kind: str, rng: np.random.Generator) -> NDArray[np.float
     signs = rng.choice([-1.0, 1.0], count)
     return {
         "random": rng.normal(0, 0.01, count),
+        "positive": np.abs(rng.normal(0, 0.01, count)),
         "zero": np.zeros(count),
         "denormal": signs * 6e-8,
         "extreme": signs * LARGEST_HALF,

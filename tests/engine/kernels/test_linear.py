@@ -51,6 +51,8 @@ CASES = [
     Case(rows=200, n=100, cols=3, threads=3),
     Case(rows=200, n=1, cols=4, threads=9),
     Case(rows=500, n=8, cols=4, threads=1),
+    Case(rows=64, n=1, cols=4, threads=1, kind="positive"),
+    Case(rows=64, n=20, cols=4, threads=1, kind="positive"),
     Case(rows=65, n=1, cols=3, threads=1, kind="zero"),
     Case(rows=64, n=15, cols=1, threads=2, kind="zero"),
     Case(rows=65, n=1, cols=4, threads=2, kind="denormal"),
@@ -63,8 +65,8 @@ CASES = [
 
 EXACT = (1e-5, 2e-5)
 FIXED = (1.5e-3, 1e-2)
-"""Of float32 and of fixed-point products: how large the errors of all results, and of any one, may be beside a
-typical result of weights and tokens of these sizes."""
+"""Of float32 and of fixed-point products: how large the errors of all results, and of any one, may be beside
+a typical result of weights and tokens of these sizes."""
 
 
 def activations(n: int, cols: int, seed: int = 1) -> Floats:
@@ -72,7 +74,7 @@ def activations(n: int, cols: int, seed: int = 1) -> Floats:
 
 
 def reach(tensor: Tensor) -> NDArray[np.float64]:
-    """float64[rows, cols]: how large weights with the tensor's scales can be; fixed point is fine beside that."""
+    """float64[rows, cols]: how large weights with the tensor's scales can be."""
     scales = SCALES_AT.get(tensor.type.name)
     if scales is None:
         return np.abs(dequantise(tensor).astype(np.float64))
