@@ -11,29 +11,29 @@ from .fixed import clear_rows, even_half, odd_half, product, store_rows
 
 
 def add_group(data, x, scales, bits, floats, total, factors, n_blocks, n_twos):
-    """Of each half, 16 nibble bytes at a time: j tells whether values k and k + 64 or k + 32 and k + 96.  Blocks are
-    the inner loop, so that prefetches run through the whole group.  factors: two scales, even and odd rows."""
+    """Of each half, 16 nibble bytes at a time: j tells whether values k and k + 64 or k + 32 and k + 96.  factors: the 16
+    scales times d, even and odd rows of each."""
     to_half = np.float32(2.0**112)
     clear_rows(total)
-    for half in range(n_twos):
-        for j in range(n_twos):
-            up = np.uint16(4 - 3 * j)
-            for piece in range(n_twos):
-                for block in range(n_blocks):
-                    #omp simd
-                    for lane in range(32):
-                        low = data[block * 6720 + 6656 + lane]
-                        high = data[block * 6720 + 6688 + lane]
-                        bits[lane] = even_half(low, high)
-                        bits[32 + lane] = odd_half(low, high)
-                    for i in range(n_twos):
-                        #omp simd
-                        for lane in range(32):
-                            pair = np.int16(data[block * 6720 + 6144 + half * 256 + i * 128 + j * 64 + piece * 32 + lane])
-                            factors[i * 64 + lane] = np.float32(np.int16(pair << np.int16(8)) >> np.int16(8))
-                            factors[i * 64 + 32 + lane] = np.float32(pair >> np.int16(8))
-                    low_scale = scales[block * 8 + half * 4 + j] * np.float32(32)
-                    high_scale = scales[block * 8 + half * 4 + j + 2] * np.float32(32)
+    for block in range(n_blocks):
+        #omp simd
+        for lane in range(32):
+            low = data[block * 6720 + 6656 + lane]
+            high = data[block * 6720 + 6688 + lane]
+            bits[lane] = even_half(low, high)
+            bits[32 + lane] = odd_half(low, high)
+        for i in range(8 * n_twos):
+            #omp simd
+            for lane in range(32):
+                pair = np.int16(data[block * 6720 + 6144 + i * 32 + lane])
+                factors[i * 64 + lane] = np.float32(np.int16(pair << np.int16(8)) >> np.int16(8)) * (floats[lane] * to_half)
+                factors[i * 64 + 32 + lane] = np.float32(pair >> np.int16(8)) * (floats[32 + lane] * to_half)
+        for half in range(n_twos):
+            for j in range(n_twos):
+                up = np.uint16(4 - 3 * j)
+                low_scale = scales[block * 8 + half * 4 + j] * np.float32(32)
+                high_scale = scales[block * 8 + half * 4 + j + 2] * np.float32(32)
+                for piece in range(n_twos):
                     #omp simd
                     for lane in range(32):
                         even_low = np.int16(-1)
@@ -49,11 +49,11 @@ def add_group(data, x, scales, bits, floats, total, factors, n_blocks, n_twos):
                             even_high = np.int16(even_high + product(((q << np.uint16(6)) & np.uint16(0x3C00)) | ((h << np.uint16(8)) & np.uint16(0xC000)), second))
                             odd_low = np.int16(odd_low + product(((q << np.uint16(2)) & np.uint16(0x3C00)) | ((h << np.uint16(4)) & np.uint16(0xC000)), first))
                             odd_high = np.int16(odd_high + product(((q >> np.uint16(2)) & np.uint16(0x3C00)) | (h & np.uint16(0xC000)), second))
-                        total[lane] += floats[lane] * to_half * (np.float32(even_low) * (factors[lane] * low_scale)
-                                                                 + np.float32(even_high) * (factors[64 + lane] * high_scale))
-                        total[32 + lane] += floats[32 + lane] * to_half * (
-                            np.float32(odd_low) * (factors[32 + lane] * low_scale)
-                            + np.float32(odd_high) * (factors[96 + lane] * high_scale))
+                        total[lane] += (np.float32(even_low) * (factors[half * 512 + j * 128 + piece * 64 + lane] * low_scale)
+                                        + np.float32(even_high) * (factors[half * 512 + j * 128 + piece * 64 + 256 + lane] * high_scale))
+                        total[32 + lane] += (
+                            np.float32(odd_low) * (factors[half * 512 + j * 128 + piece * 64 + 32 + lane] * low_scale)
+                            + np.float32(odd_high) * (factors[half * 512 + j * 128 + piece * 64 + 288 + lane] * high_scale))
 
 
 # pythran export matvec(uint16[:,:] order(C), int16[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C),
