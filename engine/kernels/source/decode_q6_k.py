@@ -29,8 +29,8 @@ def decode_group(data, panel, scales, offsets, bits, floats, n_blocks, n_twos):
                     for k in range(16):
                         #omp simd
                         for lane in range(32):
-                            first = np.int16(data[block * 6720 + 6144 + half * 256 + j * 64 + piece * 32 + lane])
-                            second = np.int16(data[block * 6720 + 6272 + half * 256 + j * 64 + piece * 32 + lane])
+                            first = data[block * 6720 + 6144 + half * 256 + j * 64 + piece * 32 + lane]
+                            second = data[block * 6720 + 6272 + half * 256 + j * 64 + piece * 32 + lane]
                             q = data[block * 6720 + half * 2048 + j * 1024 + piece * 512 + k * 32 + lane]
                             # bit pairs of both values: of even rows to 2 and 6, of odd rows to 10 and 14
                             h = np.uint16((data[block * 6720 + 4096 + half * 1024 + piece * 512 + k * 32 + lane] ^ np.uint16(0xAAAA)) * up)
@@ -38,10 +38,10 @@ def decode_group(data, panel, scales, offsets, bits, floats, n_blocks, n_twos):
                             b = np.int16(((q << np.uint16(6)) & np.uint16(0x3C00)) | ((h << np.uint16(8)) & np.uint16(0xC000))) >> np.int16(10)
                             c = np.int16(((q << np.uint16(2)) & np.uint16(0x3C00)) | ((h << np.uint16(4)) & np.uint16(0xC000))) >> np.int16(10)
                             d = np.int16(((q >> np.uint16(2)) & np.uint16(0x3C00)) | (h & np.uint16(0xC000))) >> np.int16(10)
-                            panel[block * 16384 + half * 8192 + j * 2048 + piece * 512 + k * 32 + lane] = np.int16(a * np.int16(np.int16(np.int16(first << np.int16(8)) >> np.int16(8)) * np.int16(7)))
-                            panel[block * 16384 + half * 8192 + j * 2048 + 4096 + piece * 512 + k * 32 + lane] = np.int16(b * np.int16(np.int16(np.int16(second << np.int16(8)) >> np.int16(8)) * np.int16(7)))
-                            panel[block * 16384 + half * 8192 + j * 2048 + 1024 + piece * 512 + k * 32 + lane] = np.int16(c * np.int16((first >> np.int16(8)) * np.int16(7)))
-                            panel[block * 16384 + half * 8192 + j * 2048 + 4096 + 1024 + piece * 512 + k * 32 + lane] = np.int16(d * np.int16((second >> np.int16(8)) * np.int16(7)))
+                            panel[block * 16384 + half * 8192 + j * 2048 + piece * 512 + k * 32 + lane] = np.int16(a * np.int16((np.int16(first << np.uint16(8)) >> np.int16(8)) * np.int16(7)))
+                            panel[block * 16384 + half * 8192 + j * 2048 + 4096 + piece * 512 + k * 32 + lane] = np.int16(b * np.int16((np.int16(second << np.uint16(8)) >> np.int16(8)) * np.int16(7)))
+                            panel[block * 16384 + half * 8192 + j * 2048 + 1024 + piece * 512 + k * 32 + lane] = np.int16(c * np.int16((np.int16(first) >> np.int16(8)) * np.int16(7)))
+                            panel[block * 16384 + half * 8192 + j * 2048 + 4096 + 1024 + piece * 512 + k * 32 + lane] = np.int16(d * np.int16((np.int16(second) >> np.int16(8)) * np.int16(7)))
 
 
 # pythran export decode(uint16[:,:] order(C), int16[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C),

@@ -25,9 +25,9 @@ def add_group(data, x, scales, bits, floats, total, factors, n_blocks, n_twos):
         for i in range(8 * n_twos):
             #omp simd
             for lane in range(32):
-                pair = np.int16(data[block * 6720 + 6144 + i * 32 + lane])
-                factors[i * 64 + lane] = np.float32(np.int16(pair << np.int16(8)) >> np.int16(8)) * (floats[lane] * to_half)
-                factors[i * 64 + 32 + lane] = np.float32(pair >> np.int16(8)) * (floats[32 + lane] * to_half)
+                pair = data[block * 6720 + 6144 + i * 32 + lane]
+                factors[i * 64 + lane] = np.float32(np.int16(pair << np.uint16(8)) >> np.int16(8)) * (floats[lane] * to_half)
+                factors[i * 64 + 32 + lane] = np.float32(np.int16(pair) >> np.int16(8)) * (floats[32 + lane] * to_half)
         for half in range(n_twos):
             for j in range(n_twos):
                 up = np.uint16(4 - 3 * j)
