@@ -19,6 +19,7 @@ NEEDED_KERNELS = (
     "gelu_multiply",
     "interleave",
     "interleave_numbers",
+    "matmul_fixed",
     "matmul_panel",
     "pack_tokens",
     "rms_norm",
@@ -26,6 +27,8 @@ NEEDED_KERNELS = (
     "soft_cap",
     "silu_multiply",
     "store_kv",
+    "store_kv_q8",
+    "tokens_to_fixed",
 )
 
 

@@ -22,8 +22,8 @@ LARGEST_HALF = 65504.0
 
 def make_weight(type_name: str, rows: int, cols: int, kind: str, seed: int = 0) -> Tensor:
     """random: any bits and scales around 0.01; positive: no scale below 0, so that biases add up; zero: all
-    bytes 0; denormal: the smallest float16 as scale; extreme: the largest finite scale, and half of the blocks
-    with every other bit set."""
+    bytes 0; denormal: the smallest float16 as scale; extreme: the largest finite scale, and half of the
+    blocks with every other bit set."""
     type = TENSOR_TYPES[type_name]
     rng = np.random.default_rng(seed)
     n_blocks = rows * cols // type.block_size
