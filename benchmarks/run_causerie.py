@@ -27,7 +27,7 @@ def main() -> None:
     meter.read(task["first_prompt"])
     seconds = time.perf_counter() - started
     _answer({"load_to_first_token": seconds, "version": f"kernels for {kernel_facts()['cpu_level']}"})
-    meter.write(2)  # one batch of one token, so that no measurement pays for its plan
+    meter.warm_up()
     for line in sys.stdin:
         order = json.loads(line)
         match order["what"]:

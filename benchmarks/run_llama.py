@@ -106,6 +106,7 @@ def main() -> None:
     meter.read(task["first_prompt"], 0)
     seconds = time.perf_counter() - started
     _answer({"load_to_first_token": seconds, "version": f"llama-cpp-python {llama_cpp.__version__}"})
+    meter.read(8, 0)
     meter.write(2, 0)
     for line in sys.stdin:
         order = json.loads(line)

@@ -86,8 +86,7 @@ def _measure(options: argparse.Namespace, threads: int) -> dict[str, Any]:
         reading, writing = [], []
         with ProgressLine() as line:
             line.show("warming up")
-            meter.read(8)  # the first run wakes threads and pages
-            meter.write(2)
+            meter.warm_up()
             for number in range(options.repeat):
                 line.show(f"round {number + 1} of {options.repeat}")
                 reading.append(meter.read(options.prompt_tokens, options.depth))

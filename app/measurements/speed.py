@@ -28,9 +28,16 @@ class SpeedMeter:
     """
 
     def __init__(self, model: LoadedModel) -> None:
+        self._model = model
         self._session = Session(model)
         self._n_ids = min(FIRST_IDS, model.description.n_vocabulary)
         self._numbers = itertools.count()
+
+    def warm_up(self) -> None:
+        """Wakes threads and pages, and waits for what loading left to be done in the background."""
+        self._model.weights.settle()
+        self.read(8)
+        self.write(2)
 
     def read(self, n_tokens: int, depth: int = 0) -> float:
         """Seconds from a cache with depth tokens to the logits after n_tokens more.

@@ -155,6 +155,10 @@ class LoadedWeights(ABC):
     def new_context(self, spec: CacheSpec) -> Context:
         """Allocates the KV cache once.  Raises `OutOfMemoryError`."""
 
+    def settle(self) -> None:
+        """Waits for what loading left to be done beside the first tokens, if anything: for measurements."""
+        return
+
     @abstractmethod
     def close(self) -> None:
         """Frees everything.  May be called twice."""

@@ -110,6 +110,9 @@ class CpuWeights(LoadedWeights):
             )
         return CpuContext(self._weights, spec, self._threads)
 
+    def settle(self) -> None:
+        self._huge_pages.wait()
+
     def close(self) -> None:
         self._huge_pages.stop()
         self._weights = None
