@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -31,6 +32,8 @@ class Terminal:
             stdout=theirs,
             stderr=theirs,
             start_new_session=True,
+            # a suite in the background of a shell ignores Ctrl-C, and so would what it starts
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         os.close(theirs)
         self.seen = ""
