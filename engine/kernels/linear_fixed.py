@@ -46,10 +46,10 @@ def bind_fixed(
     else:
         multiply = _bind_panels(weight, packed, scales, sums, groups, scratch, tile, threads)
     calls = [call for call in (prepare, multiply, copy_rows) if call is not None]
-    return multiply if len(calls) == 1 else partial(_run_all, tuple(calls))
+    return multiply if len(calls) == 1 else partial(run_all, tuple(calls))
 
 
-def _run_all(calls: tuple[Callable[[], object], ...]) -> None:
+def run_all(calls: tuple[Callable[[], object], ...]) -> None:
     for call in calls:
         call()
 

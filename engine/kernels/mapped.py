@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from engine.kernels.checks import check_array, check_output, require
 from engine.kernels.linear import bind_linear
+from engine.kernels.linear_fixed import run_all
 from engine.kernels.linear_scratch import LinearScratch
 from engine.kernels.packing import GROUP, PLAIN_DTYPES, PackedWeight, Packer, packed_nbytes, thread_groups
 from engine.quantisation.dequantise import dequantise
@@ -124,7 +125,7 @@ def bind_mapped_linear(
             calls.append(bind_linear(packed, x, result, scratch, threads, source))
             calls.append(partial(np.copyto, target, result))
     calls.append(partial(window.packer.require_finite, tensor))
-    return partial(_run_all, tuple(calls))
+    return partial(run_all, tuple(calls))
 
 
 def _pieces(n_rows: int, threads: int) -> NDArray[np.int64]:
@@ -132,11 +133,6 @@ def _pieces(n_rows: int, threads: int) -> NDArray[np.int64]:
     shares = thread_groups(-(-n_rows // GROUP), threads)
     table = [(first * GROUP, min(stop * GROUP, n_rows) - first * GROUP, first) for first, stop in shares]
     return np.array(table, np.int64)
-
-
-def _run_all(calls: tuple[Callable[[], object], ...]) -> None:
-    for call in calls:
-        call()
 
 
 def mapped_rows(weight: MappedWeight, ids: NDArray[np.integer[Any]]) -> Floats:
