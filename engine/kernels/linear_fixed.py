@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.kernels.linear_scratch import FIXED_BLOCK, HALF, PANEL_BYTES, LinearScratch, view
+from engine.kernels.linear_scratch import FIXED_BLOCK, HALF, PANEL_BYTES, LinearScratch, steps, view
 from engine.kernels.loader import fixed_tile, load_kernel
 from engine.kernels.packing import GROUP, PackedWeight
 
@@ -81,21 +82,22 @@ def _bind_panels(
     lines = totals.reshape(threads, n_tiles, 2, tile, HALF)
     decode, multiply = load_kernel(f"decode_{name.lower()}"), load_kernel("matmul_fixed")
     data = weight.data.view(np.uint16)
-    ties, n_groups = _TIES.get(name, 0), len(data)
+    ties = _TIES.get(name, 0)
 
-    def panels(count: int) -> tuple[NDArray[np.int16], Floats, Floats]:
-        return (
+    def panels(count: int) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
+        """As the product sees them, and row by row, as decoding does."""
+        weights = [
             view(scratch.panels, np.int16, (count, n_blocks, 2, FIXED_BLOCK * HALF)),
             view(scratch.panel_scales, np.float32, (count, n_blocks, GROUP)),
             view(scratch.panel_offsets, np.float32, (count, n_blocks, GROUP)),
-        )
+        ]
+        return weights, [part.reshape(count, -1) for part in weights]
 
-    whole, rest = panels(min(at_once, n_groups)), panels(n_groups % at_once or min(at_once, n_groups))
+    every_step = steps(len(data), at_once, panels)
 
     def run() -> None:
-        for first in range(0, n_groups, at_once):
-            weights = whole if first + at_once <= n_groups else rest
-            decode(data, *(part.reshape(len(part), -1) for part in weights), scratch.bits, first, threads)
+        for first, (weights, flat) in every_step:
+            decode(data, *flat, scratch.bits, first, threads)
             multiply(*weights, packed, token_scales, token_sums, y, totals, lines, first, ties, tile, threads)
 
     return run

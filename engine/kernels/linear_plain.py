@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.kernels.linear_scratch import FLOAT_BLOCK, HALF, PANEL_BYTES, LinearScratch, view
+from engine.kernels.linear_scratch import FLOAT_BLOCK, HALF, PANEL_BYTES, LinearScratch, steps, view
 from engine.kernels.loader import load_kernel, token_tile
 from engine.kernels.packing import GROUP, PackedWeight
 
@@ -33,18 +33,17 @@ def bind_plain(
     at_once = threads * max(1, PANEL_BYTES // (n_blocks * FLOAT_BLOCK * GROUP * 4))
     prepare = scratch.take(source, "float32")
     pack = partial(load_kernel("pack_tokens"), x, packed, tile, threads)
-    decode, multiply, n_groups = load_kernel(f"decode_{name}"), load_kernel("matmul_panel"), len(weight.data)
+    decode, multiply = load_kernel(f"decode_{name}"), load_kernel("matmul_panel")
 
     def panels(count: int) -> Floats:
         return view(scratch.panels, np.float32, (count, n_blocks, 2, FLOAT_BLOCK * HALF))
 
-    whole, rest = panels(min(at_once, n_groups)), panels(n_groups % at_once or min(at_once, n_groups))
+    every_step = steps(len(weight.data), at_once, panels)
 
     def run() -> None:
         if prepare:
             pack()
-        for first in range(0, n_groups, at_once):
-            weights = whole if first + at_once <= n_groups else rest
+        for first, weights in every_step:
             if weight.cols % FLOAT_BLOCK:
                 # what other products left there may be no number, which no zero of x would cancel
                 weights[:, -1, :, weight.cols % FLOAT_BLOCK * HALF :] = 0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -14,6 +15,7 @@ from engine.kernels.packing import GROUP
 
 Floats = NDArray[np.float32]
 Bytes = NDArray[np.uint8]
+Panels = TypeVar("Panels")
 
 HALF = 32
 """Rows that a panel keeps side by side: a group of rows is two halves."""
@@ -86,6 +88,15 @@ class LinearScratch:
 
 def round_up(count: int, step: int) -> int:
     return -(-count // step) * step
+
+
+def steps(n_groups: int, at_once: int, panels: Callable[[int], Panels]) -> list[tuple[int, Panels]]:
+    """The first group of each step with the panels of its groups: at_once of them, or what is left."""
+    whole = panels(min(at_once, n_groups))
+    return [
+        (first, whole if first + at_once <= n_groups else panels(n_groups - first))
+        for first in range(0, n_groups, at_once)
+    ]
 
 
 def view(memory: NDArray[Any], dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
