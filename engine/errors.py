@@ -34,6 +34,12 @@ class ModelFileError(CauserieError):
     default_advice = "Download the model again, or choose another file."
 
 
+class ModelWriteError(CauserieError):
+    """A model file cannot be written: the disk is full, the folder is missing or read-only."""
+
+    default_advice = "Look at the free space of the disk and at the permissions of the folder."
+
+
 class UnsupportedModelError(CauserieError):
     """A sound file that this engine cannot run (family, quantisation type, tokenizer)."""
 
@@ -56,6 +62,12 @@ class SettingsError(CauserieError, ValueError):
     """A setting is out of its range."""
 
     default_advice = "Change the setting named above."
+
+
+class GrammarError(SettingsError):
+    """A grammar or a JSON Schema that cannot be honoured."""
+
+    default_advice = "Correct the grammar or the schema."
 
 
 class ContextOverflowError(CauserieError):

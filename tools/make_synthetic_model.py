@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.errors import ModelWriteError
 from engine.gguf.tensor_types import TENSOR_TYPES, QuantType
 from engine.gguf.writer import write_gguf
 from engine.tensor import Tensor
@@ -48,7 +49,7 @@ class Shape:
 def write_synthetic_model(path: Path, mixture: str, shape: Shape, seed: int = 0) -> None:
     """Writes the file.  mixture: a key of FILE_TYPES.
 
-    Raises ValueError for a shape that no such file can have, OSError where it cannot be written.
+    Raises ValueError for a shape that no such file can have, `ModelWriteError` where it cannot be written.
     """
     if shape.width % 256 or shape.feed_forward % 256 or shape.width % shape.heads:
         raise ValueError("widths must be multiples of 256, and the heads must divide the width")
@@ -172,7 +173,7 @@ def main() -> None:
     shape = Shape(**{name: getattr(options, name) for name in vars(Shape())})
     try:
         write_synthetic_model(options.file, options.type, shape, options.seed)
-    except (ValueError, OSError) as error:
+    except (ValueError, ModelWriteError) as error:
         parser.error(str(error))
 
 

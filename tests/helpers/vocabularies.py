@@ -10,7 +10,7 @@ from pathlib import Path
 
 from engine.gguf.metadata import Metadata
 from engine.gguf.reader import GGUFFile
-from engine.gguf.writer import infer_value
+from engine.gguf.values import infer_value
 from engine.tokenizers import Tokenizer, load_tokenizer
 
 FOLDER = Path(__file__).parents[1] / "data" / "vocab"

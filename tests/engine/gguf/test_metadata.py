@@ -7,7 +7,7 @@ import pytest
 
 from engine.errors import ModelFileError
 from engine.gguf.metadata import Metadata, MetadataValue, ValueType
-from engine.gguf.writer import infer_value
+from engine.gguf.values import infer_value
 
 VALUES = {
     "int": 5,

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.errors import ModelWriteError
 from engine.gguf.reader import GGUFFile
 from engine.gguf.writer import write_gguf
 from engine.quantisation.dequantise import dequantise
@@ -59,7 +60,7 @@ def test_failure_leaves_the_old_file_and_nothing_else(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(ModelWriteError, match="No space left"):
         write_gguf(path, {}, [make_tensor("good", np.ones(4))])
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
