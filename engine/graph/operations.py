@@ -21,20 +21,27 @@ OPERATIONS: Mapping[str, str] = {
     "tokens": "the batch's token ids, int32[n]",
     "hidden": "the batch's hidden states, float32[n, width]: the input of a later part of a split model",
     "embed": "rows of a weight, one per token, times `scale`",
+    "embed_positions": "rows of a weight, one per position of the batch's tokens",
     "rms_norm": "x / sqrt(mean(x^2) + epsilon) * weight, over the last axis",
+    "layer_norm": "(x - mean) / sqrt(variance + epsilon) * weight (+ bias), over the last axis",
     "linear": "x @ weight.T",
     "add_bias": "x + weight, the same for each token",
     "rope": "rotary position embedding of [n, heads, head_size], pairs by `mode`",
     "store_kv": "adds this batch's keys and values to the KV cache of `layer`",
     "attention": "softmax(q k^T * scale) v over the KV cache of `layer`, causal, within `window`",
     "gate": "activation(gate) * up, activation silu or gelu (tanh form)",
+    "activate": "activation gelu (tanh form) or gelu_erf (exact form)",
     "add": "a + b",
+    "scale": "x * factor",
     "soft_cap": "cap * tanh(x / cap)",
     "select": "the rows of the tokens whose logits are wanted",
     "view": "the same bytes in another shape",
+    "columns": "columns start to stop of [n, width]; of a single row without a copy",
 }
 
-IN_PLACE = frozenset({"rms_norm", "add_bias", "rope", "gate", "add", "soft_cap"})
+IN_PLACE = frozenset(
+    {"rms_norm", "layer_norm", "add_bias", "rope", "gate", "activate", "add", "scale", "soft_cap"}
+)
 """Operations whose result may overwrite their first input when nobody reads that afterwards."""
 
 
@@ -105,9 +112,28 @@ class Graph:
         shape = (*tokens.shape, width)
         return Node("embed", "embed", (tokens,), (weight,), shape, attributes={"scale": scale})
 
+    def embed_positions(self, weight: str, n_positions: int, width: int) -> Node:
+        """Learned embeddings of the positions: float32[n, width]; the weight is [n_positions, width]."""
+        self._weight(weight, (n_positions, width))
+        return Node("embed_positions", weight, (), (weight,), (self.batch.n_tokens, width))
+
     def rms_norm(self, x: Node, weight: str, epsilon: float) -> Node:
         self._weight(weight, (x.shape[-1],))
         return Node("rms_norm", weight, (x,), (weight,), x.shape, attributes={"epsilon": epsilon})
+
+    def layer_norm(self, x: Node, weight: str, epsilon: float) -> Node:
+        """Over the last axis; a ``.bias`` beside the weight is added.
+
+        Of x [n, heads, head_size] each head has its own row of the weight [heads, head_size].
+        """
+        shape = x.shape[1:]
+        self._weight(weight, shape)
+        bias = weight.removesuffix(".weight") + ".bias"
+        weights: tuple[str, ...] = (weight,)
+        if bias in self.tensors:
+            self._weight(bias, shape)
+            weights = (weight, bias)
+        return Node("layer_norm", weight, (x,), weights, x.shape, attributes={"epsilon": epsilon})
 
     def linear(self, x: Node, weight: str, n_out: int | None = None) -> Node:
         """float32[n, in] -> float32[n, out]; the weight is [out, in].  A ``.bias`` beside it is added."""
@@ -124,6 +150,13 @@ class Graph:
         if node.nbytes != x.nbytes:
             raise ValueError(f"{x.name}: {x.shape} cannot be seen as {shape}")
         return node
+
+    def columns(self, x: Node, start: int, stop: int) -> Node:
+        """[n, width] -> [n, stop - start]: one part of a result of fused weights, such as q of q, k and v."""
+        if len(x.shape) != 2 or not 0 <= start < stop <= x.shape[1]:
+            raise ValueError(f"{x.name}: {x.shape} has no columns {start} to {stop}")
+        shape = (x.shape[0], stop - start)
+        return Node("columns", f"{x.name} columns {start}:{stop}", (x,), (), shape, x.dtype, {"start": start})
 
     def rope(
         self,
@@ -173,6 +206,12 @@ class Graph:
         if a.shape != b.shape:
             raise ModelFileError(f"{name}: {a.shape} and {b.shape} cannot be added.")
         return Node("add", name, (a, b), (), a.shape)
+
+    def activate(self, x: Node, activation: Literal["gelu", "gelu_erf"]) -> Node:
+        return Node("activate", activation, (x,), (), x.shape, attributes={"activation": activation})
+
+    def scale(self, x: Node, factor: float) -> Node:
+        return Node("scale", f"scale by {factor:g}", (x,), (), x.shape, attributes={"factor": factor})
 
     def soft_cap(self, x: Node, cap: float) -> Node:
         return Node("soft_cap", "soft_cap", (x,), (), x.shape, attributes={"cap": cap})

@@ -21,7 +21,7 @@ BATCH_INPUTS = frozenset({"tokens", "hidden"})
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A node to run and the arena offset of its result, in bytes; a view has the offset of what it shows."""
+    """A node to run and the arena offset of its result, in bytes: of a view, that of what it shows."""
 
     node: Node
     offset: int
@@ -67,8 +67,17 @@ def make_plan(result: Node, batch: BatchShape) -> Plan:
     order = _topological(result)
     owner, last_use = _lifetimes(order)
     offsets, arena_bytes = _place(order, owner, last_use)
-    steps = tuple(Step(node, offsets.get(owner[node], NO_BYTES)) for node in order)
+    within = _offsets_within(order, owner)
+    steps = tuple(
+        Step(node, offsets[owner[node]] + within[node] if owner[node] in offsets else NO_BYTES)
+        for node in order
+    )
     return Plan(batch, steps, arena_bytes)
+
+
+def is_view(node: Node) -> bool:
+    """Whether a node shows bytes of its input, and nothing has to run: columns of several rows are copied."""
+    return node.operation == "view" or (node.operation == "columns" and node.shape[0] == 1)
 
 
 def _topological(result: Node) -> list[Node]:
@@ -102,7 +111,7 @@ def _lifetimes(order: list[Node]) -> tuple[dict[Node, Node], dict[Node, int]]:
     last_use: dict[Node, int] = {}
     for index, node in enumerate(order):
         owner[node] = node
-        if node.operation == "view":
+        if is_view(node):
             owner[node] = owner[node.inputs[0]]
         elif node.operation in IN_PLACE:
             target = owner[node.inputs[0]]
@@ -111,6 +120,17 @@ def _lifetimes(order: list[Node]) -> tuple[dict[Node, Node], dict[Node, int]]:
         reach = final_read.get(node, len(order))
         last_use[owner[node]] = max(last_use.get(owner[node], index), reach)
     return owner, last_use
+
+
+def _offsets_within(order: list[Node], owner: dict[Node, Node]) -> dict[Node, int]:
+    """Where each node begins, in bytes from the begin of its owner: views of columns lie behind it."""
+    within: dict[Node, int] = {}
+    for node in order:
+        shares = owner[node] is not node
+        within[node] = within[node.inputs[0]] if shares else 0
+        if shares and node.operation == "columns":
+            within[node] += 4 * int(node.attributes["start"])
+    return within
 
 
 def _place(

@@ -1,4 +1,4 @@
-"""Elementwise operations: gates, sum, scale, soft cap."""
+"""Elementwise operations: gates, activations, sum, scale, soft cap."""
 
 from __future__ import annotations
 
@@ -40,6 +40,22 @@ def bind_gelu_multiply(gate: Floats, up: Floats, out: Floats, threads: int) -> C
     return _bind_gate("gelu_multiply", gate, up, out, threads)
 
 
+def _bind_activation(kernel: str, x: Floats, out: Floats, threads: int) -> Callable[[], None]:
+    check_threads(threads)
+    flat = _flat(out, x=x)
+    return partial(load_kernel(kernel), *flat, threads)
+
+
+def bind_gelu(x: Floats, out: Floats, threads: int) -> Callable[[], None]:
+    """out = gelu(x) in the tanh form; out may be x."""
+    return _bind_activation("gelu", x, out, threads)
+
+
+def bind_gelu_erf(x: Floats, out: Floats, threads: int) -> Callable[[], None]:
+    """out = gelu(x) in the exact form, with the error function; out may be x."""
+    return _bind_activation("gelu_erf", x, out, threads)
+
+
 def bind_add(a: Floats, b: Floats, out: Floats) -> Callable[[], None]:
     """out = a + b; arrays of one shape; out may be a or b."""
     flat = _flat(out, a=a, b=b)
@@ -69,6 +85,18 @@ def silu_multiply(gate: Floats, up: Floats, threads: int = 1) -> Floats:
 def gelu_multiply(gate: Floats, up: Floats, threads: int = 1) -> Floats:
     out = np.empty_like(gate)
     bind_gelu_multiply(gate, up, out, threads)()
+    return out
+
+
+def gelu(x: Floats, threads: int = 1) -> Floats:
+    out = np.empty_like(x)
+    bind_gelu(x, out, threads)()
+    return out
+
+
+def gelu_erf(x: Floats, threads: int = 1) -> Floats:
+    out = np.empty_like(x)
+    bind_gelu_erf(x, out, threads)()
     return out
 
 

@@ -62,9 +62,7 @@ class CpuBackend(Backend):
             if node.operation == "rope"
         }
         tables = sum(table_bytes(spec.context_size, n_dims) for _, _, n_dims, _ in ropes)
-        max_columns = max(
-            (tensor.shape[1] for tensor in weights.values() if len(tensor.shape) == 2), default=1
-        )
+        max_columns = max((tensor.shape[1] for tensor in weights.values() if is_matrix(tensor)), default=1)
         mapped = [] if self.repack else [MappedWeight(t) for t in weights.values() if is_matrix(t)]
         try:
             scratch = scratch_bytes(plan, max_columns, spec, self.threads or 1, mapped)

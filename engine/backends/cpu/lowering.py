@@ -14,12 +14,21 @@ from numpy.typing import NDArray
 
 from engine.backends.cpu.program import Call, Program
 from engine.graph.operations import Node
-from engine.kernels.activation import bind_add, bind_gelu_multiply, bind_silu_multiply, bind_soft_cap
+from engine.graph.plan import is_view
+from engine.kernels.activation import (
+    bind_add,
+    bind_gelu,
+    bind_gelu_erf,
+    bind_gelu_multiply,
+    bind_scale,
+    bind_silu_multiply,
+    bind_soft_cap,
+)
 from engine.kernels.attention import bind_attention
 from engine.kernels.layer_kv import bind_store_kv
 from engine.kernels.linear import bind_linear
 from engine.kernels.mapped import MappedWeight, bind_mapped_linear, mapped_rows
-from engine.kernels.normalise import bind_rms_norm
+from engine.kernels.normalise import bind_layer_norm, bind_rms_norm
 from engine.kernels.packing import unpack_rows
 from engine.kernels.rotary import bind_rope
 
@@ -57,6 +66,11 @@ def _embed(context: CpuContext, program: Program, node: Node) -> Call:
     return partial(_copy_rows, matrix, program.array(node.inputs[0]), scale, program.array(node))
 
 
+def _embed_positions(context: CpuContext, program: Program, node: Node) -> Call:
+    matrix = context.weights.matrices[node.weights[0]]
+    return partial(_copy_rows, matrix, program.positions, np.float32(1), program.array(node))
+
+
 def _copy_rows(matrix: Matrix, tokens: NDArray[np.int32], scale: np.float32, out: Floats) -> None:
     rows = mapped_rows(matrix, tokens) if isinstance(matrix, MappedWeight) else unpack_rows(matrix, tokens)
     np.multiply(rows, scale, out=out)
@@ -66,6 +80,13 @@ def _rms_norm(context: CpuContext, program: Program, node: Node) -> Call:
     weight = context.weights.vectors[node.weights[0]]
     x, out = _rows(program.array(node.inputs[0])), _rows(program.array(node))
     return bind_rms_norm(x, weight, out, float(node.attributes["epsilon"]), context.threads)
+
+
+def _layer_norm(context: CpuContext, program: Program, node: Node) -> Call:
+    weight, *bias = (context.weights.vectors[name] for name in node.weights)
+    x, out = _rows(program.array(node.inputs[0])), _rows(program.array(node))
+    epsilon = float(node.attributes["epsilon"])
+    return bind_layer_norm(x, weight, bias[0] if bias else None, out, epsilon, context.threads)
 
 
 def _linear(context: CpuContext, program: Program, node: Node) -> Call:
@@ -128,6 +149,23 @@ def _gate(context: CpuContext, program: Program, node: Node) -> Call:
     return bind(gate, up, program.array(node), context.threads)
 
 
+def _activate(context: CpuContext, program: Program, node: Node) -> Call:
+    bind = bind_gelu if node.attributes["activation"] == "gelu" else bind_gelu_erf
+    return bind(program.array(node.inputs[0]), program.array(node), context.threads)
+
+
+def _scale(context: CpuContext, program: Program, node: Node) -> Call:
+    return bind_scale(program.array(node.inputs[0]), program.array(node), float(node.attributes["factor"]))
+
+
+def _columns(context: CpuContext, program: Program, node: Node) -> Call | None:
+    if is_view(node):
+        return None
+    start, out = int(node.attributes["start"]), program.array(node)
+    part = program.array(node.inputs[0])[:, start : start + node.shape[1]]
+    return partial(np.copyto, out, part)
+
+
 def _add(context: CpuContext, program: Program, node: Node) -> Call:
     a, b = (program.array(source) for source in node.inputs)
     return bind_add(a, b, program.array(node))
@@ -147,15 +185,20 @@ LOWERINGS: Mapping[str, Callable[[CpuContext, Program, Node], Call | None]] = {
     "tokens": _nothing,
     "hidden": _nothing,
     "view": _nothing,
+    "columns": _columns,
     "embed": _embed,
+    "embed_positions": _embed_positions,
     "rms_norm": _rms_norm,
+    "layer_norm": _layer_norm,
     "linear": _linear,
     "add_bias": _add_bias,
     "rope": _rope,
     "store_kv": _store_kv,
     "attention": _attention,
     "gate": _gate,
+    "activate": _activate,
     "add": _add,
+    "scale": _scale,
     "soft_cap": _soft_cap,
     "select": _select,
 }

@@ -22,7 +22,7 @@ Matrix = PackedWeight | MappedWeight
 
 @dataclass(slots=True)
 class WeightSet:
-    """matrices by name (2-D tensors), vectors by name (1-D tensors: norms, biases, rope factors).
+    """matrices by name (2-D tensors), vectors by name (norms, biases, rope factors), as float32.
 
     arena: holds the packed matrices.  sources: of the matrices that stay in a file's map.
     """
@@ -54,12 +54,13 @@ class WeightSet:
 
 
 def is_matrix(tensor: Tensor) -> bool:
-    return len(tensor.shape) > 1
+    """Whether it is multiplied with.  Norms of heads have two axes too, but are used as they are."""
+    return len(tensor.shape) > 1 and not tensor.name.endswith("_norm.weight")
 
 
 def packed_bytes(tensor: Tensor) -> int:
     """Bytes a tensor will take once packed: rows are filled up to whole groups."""
-    return packed_nbytes(tensor.type, *tensor.shape) if is_matrix(tensor) else 4 * tensor.shape[0]
+    return packed_nbytes(tensor.type, *tensor.shape) if is_matrix(tensor) else 4 * tensor.n_elements
 
 
 def pack_weights(tensors: Mapping[str, Tensor], threads: int, progress: Progress) -> WeightSet:

@@ -7,23 +7,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.graph.operations import BatchShape, Graph, Node
-from engine.graph.plan import ALIGNMENT, NO_BYTES, Plan, make_plan
+from engine.graph.plan import ALIGNMENT, NO_BYTES, Plan, is_view, make_plan
 
-N_TOKENS = 3
-BATCH = BatchShape(N_TOKENS, 1)
+BATCH = BatchShape(3, 1)
+WIDTH = 64
 
 
 @st.composite
 def random_graphs(draw: st.DrawFn) -> Node:
-    """A chain of random operations over earlier results, as families build them."""
-    graph = Graph({}, BATCH)
-    nodes: list[Node] = [graph.soft_cap(graph.hidden(4), 1e9)]
+    """A chain of random operations over earlier results, as families build them, of one token or three."""
+    n_tokens = draw(st.sampled_from([1, 3]))
+    graph = Graph({}, BatchShape(n_tokens, 1))
+    nodes: list[Node] = [graph.soft_cap(graph.hidden(WIDTH), 1e9)]
     for index in range(draw(st.integers(1, 25))):
         a = draw(st.sampled_from(nodes))
-        kind = draw(st.sampled_from(["add", "cap", "view"]))
-        if kind == "view":
-            width = draw(st.sampled_from([(N_TOKENS, 4), (N_TOKENS * 4,), (N_TOKENS, 2, 2)]))
-            node = graph.view(a, *width)
+        kind = draw(st.sampled_from(["add", "cap", "view", "columns"]))
+        if kind == "columns":
+            a = draw(st.sampled_from([node for node in nodes if len(node.shape) == 2 and node.shape[1] > 1]))
+            start = draw(st.integers(0, a.shape[1] - 1))
+            node = graph.columns(a, start, draw(st.integers(start + 1, a.shape[1])))
+        elif kind == "view":
+            width = a.nbytes // 4 // n_tokens
+            shapes = [(n_tokens, width), (n_tokens * width,), (n_tokens, 1, width)]
+            node = graph.view(a, *draw(st.sampled_from(shapes)))
         elif kind == "cap":
             node = graph.soft_cap(a, 0.5 + index)
         else:
@@ -38,6 +44,9 @@ def compute(node: Node, inputs: list[np.ndarray]) -> np.ndarray:
         return inputs[0] + inputs[1]
     if node.operation == "view":
         return inputs[0].reshape(node.shape)
+    if node.operation == "columns":
+        start = int(node.attributes["start"])
+        return inputs[0][:, start : start + node.shape[1]]
     cap = node.attributes["cap"]
     return cap * np.tanh(inputs[0] / cap)
 
@@ -70,7 +79,7 @@ def run_in_arena(plan: Plan, hidden: np.ndarray) -> np.ndarray:
             if step.offset != NO_BYTES
             else places[node.inputs[0]].reshape(node.shape)
         )
-        if node.operation != "view":
+        if not is_view(node):
             places[node][...] = compute(node, [places[source] for source in node.inputs])
     return places[plan.result]
 
@@ -78,7 +87,8 @@ def run_in_arena(plan: Plan, hidden: np.ndarray) -> np.ndarray:
 @given(random_graphs(), st.integers(0, 2**32 - 1))
 def test_arena_gives_the_same_result_as_memory_of_its_own(result: Node, seed: int) -> None:
     plan = make_plan(result, BATCH)
-    hidden = np.random.default_rng(seed).normal(size=(N_TOKENS, 4)).astype(np.float32)
+    shape = next(step.node.shape for step in plan.steps if step.node.operation == "hidden")
+    hidden = np.random.default_rng(seed).normal(size=shape).astype(np.float32)
     apart = run_apart(plan, hidden)
     shared = run_in_arena(plan, hidden)
     np.testing.assert_array_equal(apart.astype(np.float32), shared)
@@ -100,7 +110,7 @@ def test_offsets_are_aligned_and_inside_the_arena(result: Node) -> None:
     plan = make_plan(result, BATCH)
     for step in plan.steps:
         if step.offset != NO_BYTES:
-            assert step.offset % ALIGNMENT == 0
+            assert step.offset % (4 if "columns" in plan.operations else ALIGNMENT) == 0
             assert step.offset + step.node.nbytes <= plan.arena_bytes
 
 
