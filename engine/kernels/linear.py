@@ -8,12 +8,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernels.checks import check_array, check_output, check_separate, check_threads, require
-from engine.kernels.linear_fixed import bind_fixed
-from engine.kernels.linear_plain import bind_plain
+from engine.kernels.linear_fixed import fixed_product
+from engine.kernels.linear_plain import plain_product
 from engine.kernels.linear_scratch import LinearScratch
 from engine.kernels.packing import PLAIN_DTYPES, PackedWeight
+from engine.kernels.product import Product
 
 Floats = NDArray[np.float32]
+
+
+def linear_product(
+    weight: PackedWeight,
+    x: Floats,
+    y: Floats,
+    scratch: LinearScratch,
+    threads: int,
+    source: object = None,
+) -> Product:
+    """A product for weights of this one's type and shape.
+
+    x: float32[n, cols]; y: float32[n, rows], overwritten, no part of x.  Raises ValueError, TypeError.
+
+    Quantised weights are multiplied in 16-bit fixed point, plain ones in float32.  source: who made x; of
+    products that are made, and called, one after the other with the same source, only the first prepares x.
+    """
+    check_array("x", x, np.float32, (None, weight.cols))
+    check_output("y", y, np.float32, (x.shape[0], weight.rows))
+    check_separate("x", x, "y", y)
+    check_threads(threads)
+    require(len(x) > 0, "x holds no tokens")
+    require(scratch.work.shape[0] >= threads, f"scratch is too small for {threads} threads")
+    make = plain_product if weight.type.name in PLAIN_DTYPES else fixed_product
+    return make(weight, x, y, scratch, threads, source)
 
 
 def bind_linear(
@@ -23,20 +49,9 @@ def bind_linear(
     scratch: LinearScratch,
     threads: int,
     source: object = None,
-) -> Callable[[], None]:
-    """x: float32[n, cols]; y: float32[n, rows], overwritten, no part of x.  Raises ValueError, TypeError.
-
-    Quantised weights are multiplied in 16-bit fixed point, plain ones in float32.  source: who made x; of
-    calls that are bound, and made, one after the other with the same source, only the first prepares x.
-    """
-    check_array("x", x, np.float32, (None, weight.cols))
-    check_output("y", y, np.float32, (x.shape[0], weight.rows))
-    check_separate("x", x, "y", y)
-    check_threads(threads)
-    require(len(x) > 0, "x holds no tokens")
-    require(scratch.work.shape[0] >= threads, f"scratch is too small for {threads} threads")
-    bind = bind_plain if weight.type.name in PLAIN_DTYPES else bind_fixed
-    return bind(weight, x, y, scratch, threads, source)
+) -> Callable[[], object]:
+    """The product with this weight, see `linear_product`."""
+    return linear_product(weight, x, y, scratch, threads, source).bind(weight.words)
 
 
 def linear(weight: PackedWeight, x: Floats, threads: int = 1) -> Floats:

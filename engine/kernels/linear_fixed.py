@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from engine.kernels.linear_scratch import FIXED_BLOCK, HALF, PANEL_BYTES, LinearScratch, steps, view
 from engine.kernels.loader import fixed_tile, load_kernel
 from engine.kernels.packing import GROUP, PackedWeight
+from engine.kernels.product import Product
 
 Floats = NDArray[np.float32]
 
@@ -22,10 +23,10 @@ _TIES = {"Q4_0": -3, "Q4_1": -3, "Q4_K": -3, "Q5_0": -2, "Q5_1": -2, "Q5_K": -2}
 """What sums of 32 products begin with, against halves that are always rounded up (source/fixed.py)."""
 
 
-def bind_fixed(
+def fixed_product(
     weight: PackedWeight, x: Floats, y: Floats, scratch: LinearScratch, threads: int, source: object
-) -> Callable[[], None]:
-    """See `bind_linear`, which has checked everything."""
+) -> Product:
+    """See `linear_product`, which has checked everything."""
     tile = 1 if len(x) <= MATVEC_TOKENS else fixed_tile(len(x))
     n_tiles, n_blocks = -(-len(x) // tile), weight.cols // FIXED_BLOCK
     packed = view(scratch.tokens, np.int16, (n_tiles, n_blocks, FIXED_BLOCK * tile))
@@ -38,21 +39,12 @@ def bind_fixed(
             load_kernel("tokens_to_fixed"), x, packed, scales, sums, scratch.work, rounded, tile, threads
         )
     groups, copy_rows = _whole_groups(y)
-    multiply: Callable[[], None]
-    if tile == 1:
-        kernel = load_kernel(f"matvec_{weight.type.name.lower()}")
-        tokens = [part.reshape(len(x), -1) for part in (packed, scales, sums)]
-        data = weight.data.view(np.uint16)
-        multiply = partial(kernel, data, *tokens, groups, scratch.bits, scratch.work, threads)
-    else:
-        multiply = _bind_panels(weight, packed, scales, sums, groups, scratch, tile, threads)
-    calls = [call for call in (prepare, multiply, copy_rows) if call is not None]
-    return multiply if len(calls) == 1 else partial(run_all, tuple(calls))
-
-
-def run_all(calls: tuple[Callable[[], object], ...]) -> None:
-    for call in calls:
-        call()
+    if tile > 1:
+        multiply = _panel_product(weight, packed, scales, sums, groups, scratch, tile, threads)
+        return Product(multiply, (), prepare, copy_rows)
+    tokens = [part.reshape(len(x), -1) for part in (packed, scales, sums)]
+    kernel = load_kernel(f"matvec_{weight.type.name.lower()}")
+    return Product(kernel, (*tokens, groups, scratch.bits, scratch.work, threads), prepare, copy_rows)
 
 
 def _whole_groups(y: Floats) -> tuple[Floats, Callable[[], object] | None]:
@@ -64,7 +56,7 @@ def _whole_groups(y: Floats) -> tuple[Floats, Callable[[], object] | None]:
     return padded, partial(np.copyto, y, padded.reshape(n, -1)[:, :rows])
 
 
-def _bind_panels(
+def _panel_product(
     weight: PackedWeight,
     packed: NDArray[np.int16],
     token_scales: Floats,
@@ -73,7 +65,7 @@ def _bind_panels(
     scratch: LinearScratch,
     tile: int,
     threads: int,
-) -> Callable[[], None]:
+) -> Callable[[NDArray[np.uint16]], None]:
     """Decodes some groups of rows and multiplies them, until all rows are done."""
     n_tiles, n_blocks, _ = packed.shape
     name = weight.type.name
@@ -81,7 +73,6 @@ def _bind_panels(
     totals = view(scratch.totals, np.float32, (threads, n_tiles, 2, tile * HALF))
     lines = totals.reshape(threads, n_tiles, 2, tile, HALF)
     decode, multiply = load_kernel(f"decode_{name.lower()}"), load_kernel("matmul_fixed")
-    data = weight.data.view(np.uint16)
     ties = _TIES.get(name, 0)
 
     def panels(count: int) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
@@ -93,11 +84,11 @@ def _bind_panels(
         ]
         return weights, [part.reshape(count, -1) for part in weights]
 
-    every_step = steps(len(data), at_once, panels)
+    every_step = steps(len(weight.data), at_once, panels)
 
-    def run() -> None:
+    def run(words: NDArray[np.uint16]) -> None:
         for first, (weights, flat) in every_step:
-            decode(data, *flat, scratch.bits, first, threads)
+            decode(words, *flat, scratch.bits, first, threads)
             multiply(*weights, packed, token_scales, token_sums, y, totals, lines, first, ties, tile, threads)
 
     return run

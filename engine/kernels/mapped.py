@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from engine.kernels.checks import check_array, check_output, require
 from engine.kernels.linear import bind_linear
-from engine.kernels.linear_fixed import run_all
 from engine.kernels.linear_scratch import LinearScratch
 from engine.kernels.packing import GROUP, PLAIN_DTYPES, PackedWeight, Packer, packed_nbytes, thread_groups
+from engine.kernels.product import run_all
 from engine.quantisation.dequantise import dequantise
 from engine.tensor import Tensor
 

@@ -50,6 +50,11 @@ class PackedWeight:
     def nbytes(self) -> int:
         return int(self.data.nbytes)
 
+    @property
+    def words(self) -> NDArray[Any]:
+        """data as the kernels of products take it: bytes of quantised types as 16-bit words."""
+        return self.data if self.type.name in PLAIN_DTYPES else self.data.view(np.uint16)
+
 
 def packed_nbytes(type: QuantType, rows: int, cols: int) -> int:
     """Bytes of a packed weight: the file's, with the rows rounded up to whole groups."""
