@@ -1,5 +1,5 @@
-"""Which tiny models `make_family_fixtures.py` makes: one row for each family of the engine, and for each variant
-of it that takes another path through the converter or the graph.
+"""Which tiny models `make_family_fixtures.py` makes: one row for each family of the engine, and for each
+variant of it that takes another path through the converter or the graph.
 
 Sizes differ from each other wherever a model allows it, so that a transposed matrix or a swapped count shows.
 Windows are shorter than the prompt, and there are enough layers for every pattern of layers to show.
@@ -8,7 +8,7 @@ Windows are shorter than the prompt, and there are enough layers for every patte
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 CONTEXT = 128
@@ -18,8 +18,8 @@ CONTEXT = 128
 class FamilyFixture:
     """model_type and settings are those of a configuration of `transformers`.
 
-    classic: write config.json as releases before version 5 did (``rope_theta`` and ``rope_scaling`` beside the
-    sizes), as nearly all published models have it; otherwise with ``rope_parameters``.
+    classic: write config.json as releases before version 5 did (``rope_theta`` and ``rope_scaling`` beside
+    the sizes), as nearly all published models have it; otherwise with ``rope_parameters``.
     context_size: what the engine is to be loaded with, in tokens: LongRoPE chooses its factors by it.
     """
 
@@ -28,7 +28,6 @@ class FamilyFixture:
     settings: Mapping[str, Any]
     classic: bool = True
     context_size: int = CONTEXT
-    left_out: tuple[str, ...] = field(default=())
 
 
 COMMON = {"vocab_size": 67, "max_position_embeddings": CONTEXT, "bos_token_id": 1, "eos_token_id": 2}
@@ -50,14 +49,14 @@ PAIRED = {
     "num_key_value_heads": 2,
 }
 """Heads of 8, three sharing a key and value."""
-EVERY_HEAD = {
+UNSHARED = {
     **COMMON,
     "hidden_size": 36,
     "intermediate_size": 52,
     "num_hidden_layers": 2,
     "num_attention_heads": 3,
-    "num_key_value_heads": 3,
 }
+EVERY_HEAD = {**UNSHARED, "num_key_value_heads": 3}
 """Heads of 12 with a key and value each."""
 NARROW = {
     **COMMON,
@@ -310,15 +309,12 @@ FIXTURES = (
             "eos_token_id": 2,
         },
     ),
-    FamilyFixture(
-        "gptneox", "gpt_neox", {**EVERY_HEAD, "hidden_size": 48}, left_out=("num_key_value_heads",)
-    ),
+    FamilyFixture("gptneox", "gpt_neox", {**UNSHARED, "hidden_size": 48}),
     FamilyFixture(
         "gptneox-sequential",
         "gpt_neox",
-        {**EVERY_HEAD, "use_parallel_residual": False, "partial_rotary_factor": 1.0},
+        {**UNSHARED, "use_parallel_residual": False, "partial_rotary_factor": 1.0},
         classic=False,
-        left_out=("num_key_value_heads",),
     ),
     FamilyFixture(
         "falcon",

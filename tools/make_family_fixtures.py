@@ -1,4 +1,4 @@
-"""Writes tests/fixtures/families: a tiny random model of each family, with the logits `transformers` computes.
+"""Writes tests/fixtures/families: a tiny random model of each family, and the logits `transformers` computes.
 
 It needs torch and transformers, which stay out of the project's own environment:
 
@@ -6,14 +6,15 @@ It needs torch and transformers, which stay out of the project's own environment
     fixtures-environment/bin/pip install torch transformers
     fixtures-environment/bin/python tools/make_family_fixtures.py [NAME ...]
 
-Each folder gets ``config.json`` and ``model.safetensors`` (F32) as `transformers` saves them, and ``truth.npz``:
+Each folder gets ``config.json`` and ``model.safetensors`` (F32) as `transformers` saves them, and
+``truth.npz``:
 
     ids           int32[n], a random prompt longer than every sliding window
     logits        float32[n, vocabulary]: after each of the ids, computed in float64 with plain attention
     context_size  what an engine is to be loaded with, in tokens
 
-The truth is computed from the files after they are written, so that a mistake in writing them shows here.  Every
-parameter is random, norms and biases too: one that a converter or a graph forgets changes the logits.
+The truth is computed from the files after they are written, so that a mistake in writing them shows here.
+Every parameter is random, norms and biases too: one that a converter or a graph forgets changes the logits.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ MAX_NOISE = 2e-5
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "names", nargs="*", help="fixtures to make; all of them, and only them, if none is named"
+        "names", nargs="*", help="those to make; all of them, and only them, if none is named"
     )
     wanted = parser.parse_args().names
     known = {fixture.name: fixture for fixture in FIXTURES}
@@ -59,10 +60,9 @@ def main() -> None:
 
 def make_fixture(fixture: FamilyFixture, folder: Path) -> None:
     """Writes one folder, anew.  Raises AssertionError where the result would be no good test."""
-    settings = {key: value for key, value in fixture.settings.items() if key not in fixture.left_out}
     seed = zlib.crc32(fixture.name.encode())
     torch.manual_seed(seed)
-    config = transformers.AutoConfig.for_model(fixture.model_type, **json.loads(json.dumps(settings)))
+    config = transformers.AutoConfig.for_model(fixture.model_type, **json.loads(json.dumps(fixture.settings)))
     model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -88,8 +88,7 @@ def make_fixture(fixture: FamilyFixture, folder: Path) -> None:
 
 
 def random_parameter(name: str, shape: torch.Size) -> torch.Tensor:
-    """Norms around 1 (or 0, where a family adds 1: both are as good for a test), biases around 0, matrices that
-    keep the size of what goes through them."""
+    """Norms around 1, biases around 0, and matrices that keep the size of what goes through them."""
     if "norm" in name or ".ln_" in name or "layernorm" in name:
         return torch.randn(shape) * 0.3 + (0.0 if name.endswith("bias") else 1.0)
     if len(shape) == 1 or name.endswith("bias") or "sinks" in name:
