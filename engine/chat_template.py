@@ -77,10 +77,15 @@ class ChatTemplate:
         self._system_is_printed = self._prints("system", end) is not False
 
     @classmethod
-    def from_tokenizer(cls, tokenizer: Tokenizer) -> ChatTemplate | None:
-        """The template of a model file, or None where it has none: then nobody knows how to chat with it."""
+    def from_tokenizer(cls, tokenizer: Tokenizer, source: str | None = None) -> ChatTemplate | None:
+        """A template with the control tokens of this vocabulary; None where there is no source.
+
+        source: of `choose_template`; without it the file's default.
+        """
         vocabulary = tokenizer.vocabulary
-        if not vocabulary.template:
+        if source is None:
+            source = vocabulary.template
+        if not source:
             return None
 
         def text(token: int | None) -> str:
@@ -88,14 +93,12 @@ class ChatTemplate:
 
         user_defined = [vocabulary.texts[token] for token in vocabulary.ids_of_kind(TokenKind.USER_DEFINED)]
         return cls(
-            vocabulary.template,
+            source,
             bos_text=text(tokenizer.bos_id),
             eos_text=text(tokenizer.eos_id),
             control_texts=[vocabulary.texts[token] for token in tokenizer.control_ids],
             # White space and single letters are user-defined in some files: only marks of the template count.
-            markup_texts=[
-                mark for mark in user_defined if len(mark.strip()) > 2 and mark in vocabulary.template
-            ],
+            markup_texts=[mark for mark in user_defined if len(mark.strip()) > 2 and mark in source],
         )
 
     def render(
