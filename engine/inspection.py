@@ -79,6 +79,7 @@ def outline(file: GGUFFile, settings: LoadSettings) -> ModelOutline:
         raise ModelFileError(f"The model file lacks the tensor {EMBEDDING}.")
     description = describe(file.metadata, embedding.shape[0])
     context_size = settings.context_size or min(description.context_length, DEFAULT_CONTEXT)
+    description = description.for_context(context_size)
     max_batch = min(settings.prompt_chunk, context_size)
     spec = cache_spec(description, context_size, max_batch, kv=settings.kv)
     plan = plan_layers(description, file.tensors, BatchShape(max_batch, 1))

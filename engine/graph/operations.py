@@ -44,6 +44,9 @@ IN_PLACE = frozenset(
 )
 """Operations whose result may overwrite their first input when nobody reads that afterwards."""
 
+NO_RAMP = (-2.0, -1.0)
+"""A ramp that ends before the first pair: all of them get the scale."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
@@ -167,18 +170,24 @@ class Graph:
         base: float,
         n_dims: int,
         scale: float = 1.0,
+        length: float = 1.0,
+        ramp: tuple[float, float] | None = None,
         factors: str | None = None,
     ) -> Node:
-        """Rotates the first n_dims of each head by position * scale / base^(2i / n_dims).
+        """Rotates the first n_dims of each head by position * scale / base^(2i / n_dims), and makes them
+        ``length`` times as long.
 
-        interleaved turns the pairs (2i, 2i + 1), halves the pairs (i, i + n_dims / 2).  factors names an
-        optional weight float32[n_dims / 2] that divides the frequencies (Llama 3's long contexts).
+        interleaved turns the pairs (2i, 2i + 1), halves the pairs (i, i + n_dims / 2).  With a ramp, pairs
+        below its start are turned without scale, those above its end with it, those between by a mixture in
+        proportion (YaRN).  factors names an optional weight float32[n_dims / 2] that divides the frequencies.
         """
         if len(x.shape) != 3 or not 0 < n_dims <= x.shape[-1] or n_dims % 2:
             raise ModelFileError(f"Rotating {n_dims} of {x.shape[-1]} dimensions of a head is not possible.")
         if factors is not None:
             self._weight(factors, (n_dims // 2,))
+        start, end = ramp or NO_RAMP
         attributes: dict[str, Attribute] = {"mode": mode, "base": base, "n_dims": n_dims, "scale": scale}
+        attributes |= {"length": length, "ramp_start": start, "ramp_end": end}
         return Node("rope", name, (x,), (factors,) if factors else (), x.shape, attributes=attributes)
 
     def attention(

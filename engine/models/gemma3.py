@@ -11,16 +11,10 @@ import math
 
 from engine.graph.operations import Graph, Node
 from engine.models.description import ModelDescription
-from engine.models.parts import feed_forward, heads, output_logits
+from engine.models.parts import feed_forward, heads, output_logits, rotated
 
-SLIDING_ROPE_BASE = 10_000.0
 LAYERS_OF_27B = 62
 """The 27B model alone scales its queries by width / heads instead of the head size."""
-
-
-def window(model: ModelDescription, layer: int) -> int:
-    """How many positions a query of the layer sees; 0: all."""
-    return 0 if (layer + 1) % model.sliding_pattern == 0 else model.sliding_window
 
 
 def begin(graph: Graph, model: ModelDescription) -> Node:
@@ -31,26 +25,18 @@ def begin(graph: Graph, model: ModelDescription) -> Node:
 def layer(graph: Graph, model: ModelDescription, x: Node, index: int) -> Node:
     block = f"blk.{index}."
     epsilon = model.norm_epsilon
-    sees = window(model, index)
 
     def normed_and_rotated(weight: str, n_heads: int) -> Node:
         y = heads(graph, model, h, f"{block}{weight}.weight", n_heads)
         y = graph.rms_norm(y, f"{block}{weight}_norm.weight", epsilon)
-        return graph.rope(
-            y,
-            f"{block}{weight} rope",
-            mode="halves",
-            base=SLIDING_ROPE_BASE if sees else model.rope_base,
-            n_dims=model.rope_dims,
-            scale=1.0 if sees else model.rope_scale,
-        )
+        return rotated(graph, model, y, weight, index, "halves")
 
     h = graph.rms_norm(x, f"{block}attn_norm.weight", epsilon)
     q = normed_and_rotated("attn_q", model.n_heads)
     k = normed_and_rotated("attn_k", model.n_kv_heads)
     v = heads(graph, model, h, f"{block}attn_v.weight", model.n_kv_heads)
     query_size = model.width / model.n_heads if model.n_layers == LAYERS_OF_27B else model.head_size
-    a = graph.attention(q, k, v, layer=index, scale=1 / math.sqrt(query_size), window=sees)
+    a = graph.attention(q, k, v, layer=index, scale=1 / math.sqrt(query_size), window=model.window(index))
     a = graph.view(a, graph.batch.n_tokens, model.n_heads * model.head_size)
     a = graph.linear(a, f"{block}attn_output.weight", model.width)
     a = graph.rms_norm(a, f"{block}post_attention_norm.weight", epsilon)

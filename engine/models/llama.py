@@ -6,18 +6,9 @@ orders the rows of q and k for that) and a SiLU-gated feed-forward.  Source: Tou
 
 from __future__ import annotations
 
-import math
-
 from engine.graph.operations import Graph, Node
 from engine.models.description import ModelDescription
-from engine.models.parts import feed_forward, heads, output_logits
-
-ROPE_FACTORS = "rope_freqs.weight"
-
-
-def window(model: ModelDescription, layer: int) -> int:
-    """How many positions a query of the layer sees; 0: all."""
-    return model.sliding_window
+from engine.models.parts import feed_forward, heads, output_logits, rotated
 
 
 def begin(graph: Graph, model: ModelDescription) -> Node:
@@ -26,26 +17,13 @@ def begin(graph: Graph, model: ModelDescription) -> Node:
 
 def layer(graph: Graph, model: ModelDescription, x: Node, index: int) -> Node:
     block = f"blk.{index}."
-    factors = ROPE_FACTORS if graph.has(ROPE_FACTORS) else None
-
-    def rotated(y: Node, name: str) -> Node:
-        return graph.rope(
-            y,
-            f"{block}{name} rope",
-            mode="interleaved",
-            base=model.rope_base,
-            n_dims=model.rope_dims,
-            scale=model.rope_scale,
-            factors=factors,
-        )
-
     h = graph.rms_norm(x, f"{block}attn_norm.weight", model.norm_epsilon)
-    q = rotated(heads(graph, model, h, f"{block}attn_q.weight", model.n_heads), "q")
-    k = rotated(heads(graph, model, h, f"{block}attn_k.weight", model.n_kv_heads), "k")
+    q = heads(graph, model, h, f"{block}attn_q.weight", model.n_heads)
+    q = rotated(graph, model, q, "attn_q", index, "interleaved")
+    k = heads(graph, model, h, f"{block}attn_k.weight", model.n_kv_heads)
+    k = rotated(graph, model, k, "attn_k", index, "interleaved")
     v = heads(graph, model, h, f"{block}attn_v.weight", model.n_kv_heads)
-    a = graph.attention(
-        q, k, v, layer=index, scale=1 / math.sqrt(model.head_size), window=window(model, index)
-    )
+    a = graph.attention(q, k, v, layer=index, scale=model.attention_scale, window=model.window(index))
     a = graph.view(a, graph.batch.n_tokens, model.n_heads * model.head_size)
     a = graph.linear(a, f"{block}attn_output.weight", model.width)
     x = graph.add(a, x, f"{block}after attention")

@@ -1,6 +1,6 @@
 """Finds the family of an architecture and builds plans and cache layouts with it.
 
-To add a family: one module beside this one with `window`, `begin`, `layer` and `end`, and a line in FAMILIES.
+To add a family: one module beside this one with `begin`, `layer` and `end`, and a line in FAMILIES.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from engine.tensor import Tensor
 class Family(Protocol):
     """What a family module offers; none of it computes anything."""
 
-    def window(self, model: ModelDescription, layer: int) -> int: ...
     def begin(self, graph: Graph, model: ModelDescription) -> Node: ...
     def layer(self, graph: Graph, model: ModelDescription, x: Node, index: int) -> Node: ...
     def end(self, graph: Graph, model: ModelDescription, x: Node) -> Node: ...
@@ -75,10 +74,9 @@ def cache_spec(
     kv: KVKind = "f16",
 ) -> CacheSpec:
     """The KV cache that the layers need."""
-    family = family_of(model.architecture)
     return CacheSpec(
         layers=tuple(
-            LayerCache(index, model.n_kv_heads, model.head_size, family.window(model, index))
+            LayerCache(index, model.n_kv_heads, model.head_size, model.window(index))
             for index in (range(model.n_layers) if layers is None else layers)
         ),
         context_size=context_size,

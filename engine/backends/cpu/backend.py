@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from engine.backends.cpu.context import CpuContext
 from engine.backends.cpu.huge_pages import HugePages
 from engine.backends.cpu.kv_cache import cache_bytes
-from engine.backends.cpu.rope_table import table_bytes
+from engine.backends.cpu.rope_table import rope_key, table_bytes
 from engine.backends.cpu.scratch import scratch_bytes
 from engine.backends.cpu.weights import WeightSet, is_matrix, map_weights, pack_weights, packed_bytes
 from engine.backends.interface import (
@@ -57,11 +57,11 @@ class CpuBackend(Backend):
 
     def estimate_memory(self, weights: Mapping[str, Tensor], spec: CacheSpec, plan: Plan) -> MemoryEstimate:
         ropes = {
-            (node.attributes["base"], node.attributes["scale"], int(node.attributes["n_dims"]), node.weights)
-            for node in (step.node for step in plan.steps)
-            if node.operation == "rope"
+            rope_key(step.node): int(step.node.attributes["n_dims"])
+            for step in plan.steps
+            if step.node.operation == "rope"
         }
-        tables = sum(table_bytes(spec.context_size, n_dims) for _, _, n_dims, _ in ropes)
+        tables = sum(table_bytes(spec.context_size, n_dims) for n_dims in ropes.values())
         max_columns = max((tensor.shape[1] for tensor in weights.values() if is_matrix(tensor)), default=1)
         mapped = [] if self.repack else [MappedWeight(t) for t in weights.values() if is_matrix(t)]
         try:

@@ -17,7 +17,7 @@ from engine.backends.cpu.arena import aligned_memory
 from engine.backends.cpu.kv_cache import KVCache
 from engine.backends.cpu.lowering import lower
 from engine.backends.cpu.program import Program
-from engine.backends.cpu.rope_table import rope_table
+from engine.backends.cpu.rope_table import rope_key, rope_table
 from engine.backends.cpu.scratch import Scratch
 from engine.backends.cpu.weights import WeightSet
 from engine.backends.interface import Batch, CacheSpec, Context, ShouldStop
@@ -77,14 +77,11 @@ class CpuContext(Context):
         return self._arena
 
     def rope_table(self, node: Node) -> RopeTable:
-        """The table for a rope node, made once per base, scale, size and factors."""
-        at = node.attributes
-        key = (at["base"], at["scale"], at["n_dims"], node.weights)
+        """The table for a rope node, made once per kind of rotation."""
+        key = rope_key(node)
         if key not in self._rope_tables:
             factors = self.weights.vectors[node.weights[0]] if node.weights else None
-            self._rope_tables[key] = rope_table(
-                self.spec.context_size, int(at["n_dims"]), float(at["base"]), float(at["scale"]), factors
-            )
+            self._rope_tables[key] = rope_table(self.spec.context_size, node, factors)
         return self._rope_tables[key]
 
     @property

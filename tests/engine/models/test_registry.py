@@ -12,6 +12,7 @@ from engine.gguf.tensor_types import TENSOR_TYPES
 from engine.graph.operations import BatchShape
 from engine.models.description import ModelDescription
 from engine.models.registry import cache_spec, family_of, plan_layers
+from engine.models.rope_description import RopeDescription
 from engine.tensor import Tensor
 
 LLAMA = ModelDescription(
@@ -26,14 +27,11 @@ LLAMA = ModelDescription(
     n_vocabulary=50,
     context_length=128,
     norm_epsilon=1e-5,
-    rope_base=10_000.0,
-    rope_dims=8,
-    rope_scale=1.0,
-    sliding_window=0,
-    sliding_pattern=2,
-    final_soft_cap=0.0,
+    attention_scale=8**-0.5,
+    rope=RopeDescription(n_dims=8),
+    sliding_rope=RopeDescription(n_dims=8),
 )
-GEMMA3 = replace(LLAMA, architecture="gemma3", sliding_window=16)
+GEMMA3 = replace(LLAMA, architecture="gemma3", sliding_window=16, sliding_layers=(True, False) * 2)
 BATCH = BatchShape(5, 2)
 
 
