@@ -1,7 +1,8 @@
-"""Norm, rope, gates, sum, scale and soft cap against float64."""
+"""Norms, rope, gates, activations, sum, scale and soft cap against float64."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from engine.kernels import activation
-from engine.kernels.normalise import bind_rms_norm, rms_norm
+from engine.kernels.normalise import bind_layer_norm, bind_rms_norm, layer_norm, rms_norm
 from engine.kernels.rotary import bind_rope, rope
 from tests.engine.kernels.guarded import guarded
 from tests.helpers.cpu_levels import COMPILED_LEVELS, NATIVE_LEVELS, at_level
@@ -57,6 +58,58 @@ def test_rms_norm_in_place_and_of_zeros(level: str) -> None:
         bind_rms_norm(x, weight, x, 1e-6, threads=3)()
     assert relative_l2(x, truth) <= 1e-6
     assert (x[3] == 0).all()
+
+
+# ---- layer norm
+
+
+def slow_layer_norm(x: Floats, weight: Floats, bias: Floats | None, eps: float) -> Doubles:
+    """Rows of x take the rows of weight and bias in turn."""
+    wide = x.astype(np.float64)
+    centred = wide - wide.mean(axis=1, keepdims=True)
+    normed = centred / np.sqrt((centred * centred).mean(axis=1, keepdims=True) + eps)
+    by_head = normed.reshape(-1, *np.atleast_2d(weight).shape) * weight
+    return (by_head + (0 if bias is None else bias)).reshape(x.shape)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("rows", "width"), [(1, 2), (2, 15), (3, 16), (1, 17), (15, 33), (40, 64), (2, 577)])
+@pytest.mark.parametrize(("size", "middle"), [(1e-4, 0.0), (1.0, 0.0), (1.0, 300.0), (1e12, 0.0)])
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_layer_norm(level: str, rows: int, width: int, size: float, middle: float, has_bias: bool) -> None:
+    """Also of rows far from zero, whose mean is rounded by more than numbers near zero are."""
+    x = (normal(rows, width, size=size) + np.float32(middle)).astype(np.float32)
+    weight, bias = normal(width, seed=1), normal(width, seed=2) if has_bias else None
+    with at_level(level), guarded(x.shape) as out:
+        bind_layer_norm(x, weight, bias, out, 1e-5, threads=2)()
+    truth = slow_layer_norm(x, weight, bias, 1e-5)
+    allowed = 2e-6 + 3e-7 * middle / x.astype(np.float64).std(axis=1).min()
+    assert np.abs(out - truth).max() <= allowed * np.abs(truth).max()
+    assert relative_l2(out, truth) <= allowed
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("has_bias", [False, True])
+@pytest.mark.parametrize(("n", "heads", "head_size"), [(1, 3, 8), (7, 5, 20), (2, 1, 16)])
+def test_layer_norm_of_heads(level: str, has_bias: bool, n: int, heads: int, head_size: int) -> None:
+    x, weight = normal(n * heads, head_size), normal(heads, head_size, seed=1)
+    bias = normal(heads, head_size, seed=2) if has_bias else None
+    with at_level(level), guarded(x.shape) as out:
+        bind_layer_norm(x, weight, bias, out, 1e-5, threads=2)()
+    assert relative_l2(out, slow_layer_norm(x, weight, bias, 1e-5)) <= 2e-6
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_layer_norm_in_place_and_of_equal_numbers(level: str) -> None:
+    """Of equal numbers nothing is left but the bias, for every width."""
+    x, weight, bias = normal(20, 40), normal(40, seed=1), normal(40, seed=2)
+    x[3], x[4] = 0, 2.5
+    truth = slow_layer_norm(x, weight, bias, 1e-6)
+    with at_level(level):
+        bind_layer_norm(x, weight, bias, x, 1e-6, threads=3)()
+    assert relative_l2(x, truth) <= 2e-6
+    assert np.array_equal(x[3], bias)
+    assert np.array_equal(x[4], bias)
 
 
 # ---- rope
@@ -187,6 +240,50 @@ def test_gates_of_any_length_in_place(level: str, name: str, size: int, threads:
     assert np.array_equal(into_gate, into_up)
 
 
+def slow_gelu_erf(x: Doubles) -> Doubles:
+    return x / 2 * np.array([math.erfc(-number / math.sqrt(2)) for number in x.ravel()]).reshape(x.shape)
+
+
+ACTIVATIONS = {
+    "gelu": (activation.bind_gelu, slow_gelu),
+    "gelu_erf": (activation.bind_gelu_erf, slow_gelu_erf),
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations(level: str, name: str) -> None:
+    bind, slow = ACTIVATIONS[name]
+    x = GATE_INPUTS
+    with at_level(level), guarded(x.shape) as out:
+        bind(x, out, 2)()
+    truth = slow(x.astype(np.float64))
+    # The published formula of the error function is good to 1.5e-7, beside what float32 rounds.
+    assert (np.abs(out - truth) <= 1e-6 * np.abs(truth) + 2e-7 * np.minimum(np.abs(x), 10)).all()
+    assert (out[x == 0] == 0).all()
+    opened = x > -0.5
+    assert (np.abs(out - truth)[opened] <= 2e-6 * np.abs(truth)[opened]).all()
+
+
+@pytest.mark.parametrize("level", COMPILED_LEVELS)
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize(("size", "threads"), [(1, 1), (63, 9), (64, 2), (65, 3), (16384, 2), (20001, 3)])
+def test_activations_of_any_length_in_place(level: str, name: str, size: int, threads: int) -> None:
+    bind, slow = ACTIVATIONS[name]
+    x = normal(size, size=2)
+    truth = slow(x.astype(np.float64))
+    with at_level(level):
+        bind(x, x, threads)()
+    assert relative_l2(x, truth) <= 1e-6
+
+
+def test_the_two_forms_of_gelu_differ() -> None:
+    """By at most 5e-4, which is far more than either is wrong: a mix-up would show."""
+    x = np.linspace(-4, 4, 801).astype(np.float32)
+    apart = np.abs(activation.gelu(x) - activation.gelu_erf(x)).max()
+    assert 3e-4 < apart < 5e-4
+
+
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("cap", [0.5, 30.0])
 def test_soft_cap(level: str, cap: float) -> None:
@@ -238,7 +335,10 @@ def test_nan_is_not_lost(level: str) -> None:
             "add": activation.add(x, ones),
             "scale": activation.scale(x, 2.0),
             "soft cap": activation.soft_cap(x, 30.0),
+            "gelu without a gate": activation.gelu(x),
+            "gelu with the error function": activation.gelu_erf(x),
             "norm": rms_norm(x, ones[0], 1e-5),
+            "layer norm": layer_norm(x, ones[0], None, 1e-5),
         }
     assert {name for name, result in results.items() if not np.isnan(result).all()} == set()
 
@@ -249,6 +349,9 @@ def test_operations_that_allocate() -> None:
     assert relative_l2(activation.silu_multiply(a, b), slow_silu(wide) * b) <= 1e-6
     assert relative_l2(activation.gelu_multiply(a, b), slow_gelu(wide) * b) <= 1e-6
     assert relative_l2(activation.soft_cap(a, 2.0), 2 * np.tanh(wide / 2)) <= 1e-6
+    assert relative_l2(activation.gelu(a), slow_gelu(wide)) <= 1e-6
+    assert relative_l2(activation.gelu_erf(a), slow_gelu_erf(wide)) <= 1e-6
+    assert relative_l2(layer_norm(a, b[0], b[1], 1e-5), slow_layer_norm(a, b[0], b[1], 1e-5)) <= 2e-6
     assert np.array_equal(activation.add(a, b), a + b)
     assert np.array_equal(activation.scale(a, 4.0), a * 4)
     assert relative_l2(rms_norm(a, b[0], 1e-5), slow_rms_norm(a, b[0], 1e-5)) <= 1e-6

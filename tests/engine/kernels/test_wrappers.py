@@ -94,6 +94,22 @@ OPERATIONS: dict[str, tuple[Bind, Callable[[], Arrays]]] = {
         normalise.bind_rms_norm,
         lambda: {"x": floats(3, 8), "weight": floats(8), "out": floats(3, 8), "eps": 1e-5, "threads": 1},
     ),
+    "layer_norm": (
+        normalise.bind_layer_norm,
+        lambda: {
+            "x": floats(6, 8),
+            "weight": floats(3, 8),
+            "bias": floats(3, 8),
+            "out": floats(6, 8),
+            "eps": 1e-5,
+            "threads": 1,
+        },
+    ),
+    "activation": (activation.bind_gelu, lambda: {"x": floats(3, 8), "out": floats(3, 8), "threads": 1}),
+    "activation_erf": (
+        activation.bind_gelu_erf,
+        lambda: {"x": floats(3, 8), "out": floats(3, 8), "threads": 1},
+    ),
     "silu": (
         activation.bind_silu_multiply,
         lambda: {"gate": floats(3, 8), "up": floats(3, 8), "out": floats(3, 8), "threads": 1},
@@ -110,6 +126,8 @@ OPERATIONS: dict[str, tuple[Bind, Callable[[], Arrays]]] = {
     ),
 }
 OUTPUTS = ("y", "out")
+FIRST_ARRAY_DECIDES = ("scale", "soft_cap", "rms_norm", "layer_norm", "rope", "activation", "activation_erf")
+"""How many rows there are; what does not fit is `out`."""
 
 ARRAYS = [
     (operation, name)
@@ -161,8 +179,7 @@ def test_other_shapes(operation: str, name: str) -> None:
     for axis in range(array.ndim):
         longer = list(array.shape)
         longer[axis] += 1
-        if name == "x" and operation in ("scale", "soft_cap", "rms_norm", "rope") and axis == 0:
-            # The first array of these decides; it is `out` that does not fit.
+        if name == "x" and operation in FIRST_ARRAY_DECIDES and axis == 0:
             refused(operation, ValueError, out=np.ones(longer, array.dtype))
         else:
             refused(operation, ValueError, **{name: np.ones(longer, array.dtype)})
@@ -209,6 +226,9 @@ def test_outputs_that_overlap_what_is_read_again(operation: str, source: str) ->
     [
         ("rope", "x"),
         ("rms_norm", "x"),
+        ("layer_norm", "x"),
+        ("activation", "x"),
+        ("activation_erf", "x"),
         ("silu", "gate"),
         ("gelu", "up"),
         ("add", "a"),
@@ -246,6 +266,15 @@ def test_outputs_that_overlap_a_part(operation: str, source: str) -> None:
         ("rope", {"head_size": 4, "x": floats(3, 16)}),
         ("rms_norm", {"eps": -1.0}),
         ("rms_norm", {"x": floats(3, 0), "weight": floats(0), "out": floats(3, 0)}),
+        ("layer_norm", {"eps": -1.0}),
+        ("layer_norm", {"x": floats(5, 8), "out": floats(5, 8)}),
+        ("layer_norm", {"weight": floats(0, 8), "bias": floats(0, 8)}),
+        ("layer_norm", {"weight": floats(2, 8)}),
+        ("layer_norm", {"bias": floats(8)}),
+        (
+            "layer_norm",
+            {"x": floats(3, 0), "weight": floats(3, 0), "bias": floats(3, 0), "out": floats(3, 0)},
+        ),
         ("soft_cap", {"cap": 0.0}),
         ("soft_cap", {"cap": float("nan")}),
     ],
