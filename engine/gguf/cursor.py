@@ -35,14 +35,17 @@ ALLOWANCE = 60 << 20
 
 
 class Cursor:
-    """A position in the map. ``file_name`` is what messages call the file."""
+    """A position in the map. ``file_name`` is what messages call the file.
 
-    def __init__(self, data: mmap | bytes, file_name: str) -> None:
+    allowance: bytes of memory that what is copied out may still take.
+    """
+
+    def __init__(self, data: mmap | bytes, file_name: str, allowance: int = ALLOWANCE) -> None:
         self.data = data
         self.size = len(data)
         self.file_name = file_name
         self.position = 0
-        self.allowance = ALLOWANCE
+        self.allowance = allowance
 
     @property
     def left(self) -> int:

@@ -1,73 +1,49 @@
-"""Opens a GGUF model file by mmap: header, metadata, tensor table.
-
-The file is hostile until checked: every count, length and offset is compared with the size of the file, in
-Python integers, before it is used, so that a damaged file costs neither time nor memory.  Tensor data is
-never read here; tensors are views of the map (see `engine.gguf.mapped_file` for what that may cost).
-
-Layout, from the public GGUF specification (version 2 and 3, little-endian):
-    "GGUF", uint32 version, uint64 number of tensors, uint64 number of keys,
-    each key: string, uint32 type, value; each tensor: string, uint32 number of dimensions, uint64 each of
-    them (fastest first), uint32 type, uint64 offset; then the data, aligned.
-"""
+"""Opens a model: one GGUF file, or all parts of a model in several files, whichever part was chosen."""
 
 from __future__ import annotations
 
-import itertools
 import os
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-import numpy as np
-
-from engine.errors import ModelFileError, UnsupportedModelError
-from engine.gguf.cursor import Cursor
-from engine.gguf.mapped_file import MappedFile, Span
-from engine.gguf.metadata import Metadata, MetadataValue, ValueType
-from engine.gguf.recognise import check_magic, check_version
-from engine.gguf.tensor_types import TYPES_BY_NUMBER
+from engine.errors import ModelFileError
+from engine.gguf.header import OneFile
+from engine.gguf.layout import TENSOR_COUNT_KEY
+from engine.gguf.parts import open_parts
 from engine.tensor import Tensor
-
-DEFAULT_ALIGNMENT = 32
-MAX_ALIGNMENT = 1 << 20
-MAX_KEYS = 1 << 16
-MAX_KEY_BYTES = (1 << 16) - 1
-MAX_TENSORS = 1 << 16
-MAX_NAME_BYTES = 64
-MAX_DIMENSIONS = 4
-
-LEAST_KEY_BYTES = 13
-"""A key of no bytes, its type and a value of one byte."""
-LEAST_TENSOR_BYTES = 24
-"""A name of no bytes, no dimensions, type and offset."""
 
 
 class GGUFFile:
-    """An open model file.  Use as a context manager, or call `close`.
+    """An open model.  Use as a context manager, or call `close`.
 
-    path, size (bytes), version, alignment (bytes), metadata, tensors (by name, in the order of the file,
-    each with its shape in NumPy order and ``data`` a read-only uint8 view of the map).
+    path: what was opened; paths: its files, several for a model in parts; size: bytes of them together.
+    version, alignment (bytes), metadata: of the first file.
+    tensors: of all files, by name, in their order, each with its shape in NumPy order and ``data`` a
+    read-only uint8 view of the map.
     """
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> GGUFFile:
-        """Maps and checks the file.
+        """Maps and checks the file, and where it is a part of a model all the others.
 
-        Raises ModelFileError (missing, unreadable, damaged, no GGUF) or UnsupportedModelError (a newer
-        version, an unknown tensor type, one part of a model in several files).
+        Raises ModelFileError (missing, unreadable, damaged, no GGUF, parts that lack or do not fit) or
+        UnsupportedModelError (a newer version, an unknown tensor type).
         """
         return cls(Path(path))
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.tensors: dict[str, Tensor] = {}
-        self._mapped = MappedFile.open(path)
-        self.size = self._mapped.size
+        self._files = open_parts(path)
         try:
-            self._parse()
+            self._read_tensors()
         except BaseException:
             self.close()
             raise
+        first = self._files[0]
+        self.version, self.alignment, self.metadata = first.version, first.alignment, first.metadata
+        self.paths = tuple(file.path for file in self._files)
+        self.size = sum(file.size for file in self._files)
 
     def __enter__(self) -> GGUFFile:
         return self
@@ -78,160 +54,35 @@ class GGUFFile:
         self.close()
 
     def close(self) -> None:
-        """Lets go of file and map.  The data of tensors taken before stays readable: their map lives on."""
+        """Lets go of files and maps.  The data of tensors taken before stays readable: their map lives on."""
         self.tensors = {}
-        self._mapped.close()
+        for file in self._files:
+            file.close()
 
-    def _parse(self) -> None:
-        name = self.path.name
-        cursor = Cursor(self._mapped.map, name)
-        check_magic(self._mapped.map[:512], name)
-        cursor.position = 4
-        self.version = cursor.uint32("the version")
-        check_version(self.version, name)
-        n_tensors = cursor.uint64("the number of tensors")
-        n_keys = cursor.uint64("the number of metadata keys")
-        _check_count(cursor, n_keys, "metadata keys", LEAST_KEY_BYTES, MAX_KEYS)
-        _check_count(cursor, n_tensors, "tensors", LEAST_TENSOR_BYTES, MAX_TENSORS)
-        self.metadata = _read_metadata(cursor, n_keys)
-        self.alignment = _alignment(self.metadata)
-        _refuse_parts(self.metadata)
-        self.tensors = _read_tensors(cursor, n_tensors, self.alignment, self._mapped)
+    def require_whole(self) -> None:
+        """Raises ModelFileError where a file has become shorter since it was opened.
 
+        Asked before anything touches the maps: that would end this process (SIGBUS).  Whoever reads data can
+        do so beside the map (`Tensor.read_rows`), which needs no such question.
+        """
+        for file in self._files:
+            file.require_whole()
 
-def _check_count(cursor: Cursor, count: int, what: str, least_bytes: int, limit: int) -> None:
-    if count * least_bytes > cursor.left or count > limit:
-        raise ModelFileError(
-            f"{cursor.file_name}: the header counts {count} {what}, "
-            f"which {cursor.left} bytes cannot hold (or more than {limit})."
-        )
-
-
-def _read_metadata(cursor: Cursor, n_keys: int) -> Metadata:
-    values: dict[str, MetadataValue] = {}
-    for index in range(n_keys):
-        key = _read_name(cursor, f"metadata key {index}", MAX_KEY_BYTES)
-        if key in values:
-            raise ModelFileError(f"{cursor.file_name}: the metadata key {key} stands twice.")
-        values[key] = _read_value(cursor, key)
-    return Metadata(values, cursor.file_name)
-
-
-def _read_name(cursor: Cursor, field: str, limit: int) -> str:
-    raw = cursor.string(field, limit)
-    try:
-        name = raw.decode()
-    except UnicodeDecodeError as error:
-        raise ModelFileError(f"{cursor.file_name}: {field} is no UTF-8 text: {raw[:64]!r}.") from error
-    if not name or not name.isprintable():
-        raise ModelFileError(f"{cursor.file_name}: {field} is empty or unprintable: {raw[:64]!r}.")
-    return name
-
-
-def _read_type(cursor: Cursor, field: str) -> ValueType:
-    number = cursor.uint32(f"the type of {field}")
-    try:
-        return ValueType(number)
-    except ValueError:
-        raise ModelFileError(f"{cursor.file_name}: {field} is of the unknown type {number}.") from None
-
-
-def _read_value(cursor: Cursor, key: str) -> MetadataValue:
-    type = _read_type(cursor, key)
-    if type is ValueType.STRING:
-        return MetadataValue(type, cursor.string(key))
-    if type is not ValueType.ARRAY:
-        return MetadataValue(type, cursor.number(type, key))
-    element_type = _read_type(cursor, f"the elements of {key}")
-    count = cursor.uint64(f"the length of {key}")
-    if element_type is ValueType.ARRAY:
-        raise ModelFileError(f"{cursor.file_name}: {key} is an array of arrays, which no model needs.")
-    if element_type is ValueType.STRING:
-        return MetadataValue(type, cursor.strings(count, key), element_type)
-    return MetadataValue(type, cursor.numbers(element_type, count, key), element_type)
-
-
-def _alignment(metadata: Metadata) -> int:
-    """Bytes that tensor data is aligned to: a uint32 power of two, 32 where the key is absent."""
-    key = "general.alignment"
-    if key not in metadata:
-        return DEFAULT_ALIGNMENT
-    if metadata.values[key].type is not ValueType.UINT32:
-        kind = metadata.values[key].type_name
-        raise ModelFileError(f"{metadata.file_name}: {key} is of type {kind}, not uint32.")
-    alignment = metadata.get_int(key, minimum=1, maximum=MAX_ALIGNMENT)
-    if alignment & (alignment - 1):
-        raise ModelFileError(f"{metadata.file_name}: {key} is {alignment}, which is no power of two.")
-    return alignment
-
-
-def _refuse_parts(metadata: Metadata) -> None:
-    n_parts = metadata.get_int("split.count", 1)
-    if n_parts > 1:
-        part = metadata.get_int("split.no", 0) + 1
-        raise UnsupportedModelError(
-            f"{metadata.file_name} is part {part} of a model in {n_parts} files, which is not supported yet.",
-            "Merge the parts into one file, or choose a model in one file.",
-        )
-
-
-def _read_tensors(cursor: Cursor, n_tensors: int, alignment: int, mapped: MappedFile) -> dict[str, Tensor]:
-    entries = [_read_tensor_entry(cursor, index) for index in range(n_tensors)]
-    data_start = -(-cursor.position // alignment) * alignment
-    everything = np.frombuffer(cursor.data, np.uint8)
-    tensors: dict[str, Tensor] = {}
-    spans: list[tuple[int, int, str]] = []
-    for name, shape, type_number, offset in entries:
-        if name in tensors:
-            raise ModelFileError(f"{cursor.file_name}: the tensor {name} stands twice.")
-        type = TYPES_BY_NUMBER[type_number]
-        n_bytes = type.block_bytes
-        for length in shape[:-1]:
-            n_bytes *= length
-        n_bytes *= shape[-1] // type.block_size
-        if offset % alignment:
-            raise ModelFileError(
-                f"{cursor.file_name}: the offset {offset} of tensor {name} is no multiple of {alignment}."
-            )
-        start = data_start + offset
-        if start + n_bytes > cursor.size:
-            raise ModelFileError(
-                f"{cursor.file_name} is cut short or damaged: data of tensor {name} ends at "
-                f"{start + n_bytes}, file has {cursor.size}."
-            )
-        spans.append((start, start + n_bytes, name))
-        tensor = Tensor.contiguous(name, type, shape, everything[start : start + n_bytes])
-        tensors[name] = replace(tensor, source=Span(mapped, start))
-    spans.sort()
-    for (_, end, name), (start, _, next_name) in itertools.pairwise(spans):
-        if start < end:
-            raise ModelFileError(f"{cursor.file_name}: the tensors {name} and {next_name} overlap.")
-    return tensors
-
-
-def _read_tensor_entry(cursor: Cursor, index: int) -> tuple[str, tuple[int, ...], int, int]:
-    """Name, shape in NumPy order, type number, offset from the start of the data."""
-    name = _read_name(cursor, f"the name of tensor {index}", MAX_NAME_BYTES)
-    n_dimensions = cursor.uint32(f"the number of dimensions of tensor {name}")
-    if not 1 <= n_dimensions <= MAX_DIMENSIONS:
-        raise ModelFileError(
-            f"{cursor.file_name}: tensor {name} has {n_dimensions} dimensions; "
-            f"1 to {MAX_DIMENSIONS} are possible."
-        )
-    lengths = [cursor.uint64(f"dimension {axis} of tensor {name}") for axis in range(n_dimensions)]
-    type_number = cursor.uint32(f"the type of tensor {name}")
-    offset = cursor.uint64(f"the offset of tensor {name}")
-    for axis, length in enumerate(lengths):
-        if not 0 < length < 2**63:
-            raise ModelFileError(f"{cursor.file_name}: dimension {axis} of tensor {name} is {length}.")
-    if type_number not in TYPES_BY_NUMBER:
-        raise UnsupportedModelError(
-            f"{cursor.file_name}: tensor {name} is of type {type_number}, which this engine does not know."
-        )
-    block_size = TYPES_BY_NUMBER[type_number].block_size
-    if lengths[0] % block_size:
-        raise ModelFileError(
-            f"{cursor.file_name}: rows of {lengths[0]} of tensor {name} are no whole blocks of {block_size} "
-            f"({TYPES_BY_NUMBER[type_number].name})."
-        )
-    return name, tuple(reversed(lengths)), type_number, offset
+    def _read_tensors(self) -> None:
+        origin: dict[str, OneFile] = {}
+        for file in self._files:
+            for name, tensor in file.read_tensors().items():
+                if name in origin:
+                    raise ModelFileError(
+                        f"The tensor {name} stands in both {origin[name].path.name} and {file.path.name}."
+                    )
+                origin[name] = file
+                self.tensors[name] = tensor
+        if len(self._files) > 1:
+            metadata = self._files[0].metadata
+            total = metadata.get_int(TENSOR_COUNT_KEY, len(self.tensors))
+            if total != len(self.tensors):
+                raise ModelFileError(
+                    f"{metadata.file_name}: {TENSOR_COUNT_KEY} is {total}, "
+                    f"but its {len(self._files)} parts hold {len(self.tensors)} tensors."
+                )

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from engine.errors import CauserieError
 from engine.gguf.cursor import ALLOWANCE, STRING_OVERHEAD
-from engine.gguf.reader import MAX_KEYS, MAX_TENSORS, GGUFFile
+from engine.gguf.layout import MAX_KEYS, MAX_TENSORS
+from engine.gguf.reader import GGUFFile
 from engine.quantisation.dequantise import dequantise
 from tests.engine.gguf.refusal import refused
 from tests.helpers.raw_gguf import (

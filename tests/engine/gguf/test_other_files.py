@@ -10,7 +10,7 @@ import pytest
 from engine.errors import ModelFileError
 from engine.gguf.reader import GGUFFile
 from tests.engine.gguf.refusal import refused
-from tests.helpers.raw_gguf import UINT32, entry, gguf, tensor, uint32, uint64
+from tests.helpers.raw_gguf import gguf, tensor, uint64
 
 
 @pytest.mark.parametrize(
@@ -91,14 +91,3 @@ def test_permission_denied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(os, "open", deny)
     with pytest.raises(ModelFileError, match="permission denied"):
         GGUFFile.open(path)
-
-
-def test_part_of_a_model_in_several_files(tmp_path: Path) -> None:
-    entries = [entry(b"split.count", UINT32, uint32(3)), entry(b"split.no", UINT32, uint32(1))]
-    assert "part 2 of a model in 3 files" in refused(tmp_path, gguf(entries))
-
-
-def test_single_part_loads(tmp_path: Path) -> None:
-    path = tmp_path / "x-00001-of-00001 [50%].gguf"
-    path.write_bytes(gguf([entry(b"split.count", UINT32, uint32(1))]))
-    GGUFFile.open(path).close()
