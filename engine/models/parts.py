@@ -19,6 +19,33 @@ def heads(graph: Graph, model: ModelDescription, x: Node, weight: str, n_heads: 
     return graph.view(y, graph.batch.n_tokens, n_heads, model.head_size)
 
 
+def query_key_value(graph: Graph, model: ModelDescription, x: Node, block: str) -> tuple[Node, Node, Node]:
+    """[n, width] -> [n, n_heads, head_size], and twice [n, n_kv_heads, head_size].
+
+    The weights are three, or one whose rows are those of q, k and v in this order.
+    """
+    fused = f"{block}attn_qkv.weight"
+    if not graph.has(fused):
+        q = heads(graph, model, x, f"{block}attn_q.weight", model.n_heads)
+        k = heads(graph, model, x, f"{block}attn_k.weight", model.n_kv_heads)
+        return q, k, heads(graph, model, x, f"{block}attn_v.weight", model.n_kv_heads)
+    together = graph.linear(x, fused, (model.n_heads + 2 * model.n_kv_heads) * model.head_size)
+
+    def part(first: int, count: int) -> Node:
+        columns = graph.columns(together, first * model.head_size, (first + count) * model.head_size)
+        return graph.view(columns, graph.batch.n_tokens, count, model.head_size)
+
+    n, n_kv = model.n_heads, model.n_kv_heads
+    return part(0, n), part(n, n_kv), part(n + n_kv, n_kv)
+
+
+def attended(graph: Graph, model: ModelDescription, q: Node, k: Node, v: Node, layer: int) -> Node:
+    """Attention of all heads and its output projection: [n, width]."""
+    a = graph.attention(q, k, v, layer=layer, scale=model.attention_scale, window=model.window(layer))
+    a = graph.view(a, graph.batch.n_tokens, model.n_heads * model.head_size)
+    return graph.linear(a, f"blk.{layer}.attn_output.weight", model.width)
+
+
 def rotated(
     graph: Graph,
     model: ModelDescription,
@@ -52,13 +79,27 @@ def feed_forward(
     return graph.linear(graph.gate(gate, up, activation), f"{block}ffn_down.weight", model.width)
 
 
-def output_logits(graph: Graph, model: ModelDescription, x: Node) -> Node:
+def plain_feed_forward(
+    graph: Graph, model: ModelDescription, x: Node, block: str, activation: Literal["gelu", "gelu_erf"]
+) -> Node:
+    """down(activation(up x)), without a gate."""
+    up = graph.linear(x, f"{block}ffn_up.weight", model.feed_forward)
+    return graph.linear(graph.activate(up, activation), f"{block}ffn_down.weight", model.width)
+
+
+def output_logits(
+    graph: Graph,
+    model: ModelDescription,
+    x: Node,
+    norm: Literal["rms_norm", "layer_norm"] = "rms_norm",
+) -> Node:
     """The last norm and the output projection, for the tokens whose logits are wanted.
 
     A file without ``output.weight`` uses the embedding for it (tied weights).
     """
     x = graph.select(x)
-    x = graph.rms_norm(x, "output_norm.weight", model.norm_epsilon)
+    normalise = graph.rms_norm if norm == "rms_norm" else graph.layer_norm
+    x = normalise(x, "output_norm.weight", model.norm_epsilon)
     output = "output.weight" if graph.has("output.weight") else "token_embd.weight"
     logits = graph.linear(x, output, model.n_vocabulary)
     return graph.soft_cap(logits, model.final_soft_cap) if model.final_soft_cap else logits

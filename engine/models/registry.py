@@ -12,7 +12,18 @@ from engine.backends.interface import CacheSpec, LayerCache
 from engine.errors import UnsupportedModelError
 from engine.graph.operations import BatchShape, Graph, Node
 from engine.graph.plan import Plan, make_plan
-from engine.models import gemma3, llama
+from engine.models import (
+    cohere2,
+    command_r,
+    falcon,
+    gemma3,
+    gpt2,
+    gptneox,
+    llama,
+    phi2,
+    stablelm,
+    starcoder2,
+)
 from engine.models.description import ModelDescription
 from engine.requests import KVKind
 from engine.tensor import Tensor
@@ -29,6 +40,14 @@ class Family(Protocol):
 FAMILIES: Mapping[str, Family] = {
     "llama": cast(Family, llama),
     "gemma3": cast(Family, gemma3),
+    "phi2": cast(Family, phi2),
+    "stablelm": cast(Family, stablelm),
+    "starcoder2": cast(Family, starcoder2),
+    "gpt2": cast(Family, gpt2),
+    "gptneox": cast(Family, gptneox),
+    "falcon": cast(Family, falcon),
+    "command-r": cast(Family, command_r),
+    "cohere2": cast(Family, cohere2),
 }
 
 
