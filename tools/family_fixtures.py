@@ -313,7 +313,11 @@ FIXTURES = (
     FamilyFixture(
         "gptneox-sequential",
         "gpt_neox",
-        {**UNSHARED, "use_parallel_residual": False, "partial_rotary_factor": 1.0},
+        {
+            **UNSHARED,
+            "use_parallel_residual": False,
+            "rope_parameters": {"rope_theta": 10000.0, "partial_rotary_factor": 1.0},
+        },
         classic=False,
     ),
     FamilyFixture(
