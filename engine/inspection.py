@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from engine.backends.interface import Backend, CacheSpec, MemoryEstimate
-from engine.errors import ModelFileError
+from engine.errors import ModelFileError, SettingsError
 from engine.gguf.metadata import Metadata
 from engine.gguf.reader import GGUFFile
 from engine.graph.operations import BatchShape
@@ -66,7 +66,8 @@ class ModelOutline:
 def outline(file: GGUFFile, settings: LoadSettings) -> ModelOutline:
     """Checks everything that can be checked before loading.
 
-    Raises `ModelFileError` (missing or misshapen tensors, bad hyper-parameters), `UnsupportedModelError`.
+    Raises `ModelFileError` (missing or misshapen tensors, bad hyper-parameters), `UnsupportedModelError`,
+    `SettingsError` for a context that is longer than the positions a model has learned.
     """
     family_of(file.metadata.get_string("general.architecture"))
     if not file.tensors:
@@ -83,6 +84,12 @@ def outline(file: GGUFFile, settings: LoadSettings) -> ModelOutline:
     max_batch = min(settings.prompt_chunk, context_size)
     spec = cache_spec(description, context_size, max_batch, kv=settings.kv)
     plan = plan_layers(description, file.tensors, BatchShape(max_batch, 1))
+    if "embed_positions" in plan.operations and context_size > description.context_length:
+        raise SettingsError(
+            f"A context of {context_size:,} tokens is not possible: this model has learned "
+            f"{description.context_length:,} positions, and there are no others.",
+            f"Choose a context size of at most {description.context_length}.",
+        )
     return ModelOutline(description, context_size, spec, plan, file.tensors, program_bytes(file.metadata))
 
 
