@@ -27,6 +27,7 @@ OPERATIONS: Mapping[str, str] = {
     "linear": "x @ weight.T",
     "add_bias": "x + weight, the same for each token",
     "rope": "rotary position embedding of [n, heads, head_size], pairs by `mode`",
+    "grow_with_position": "x * (1 + scale * ln(1 + floor(position / length))) of [n, heads, head_size]",
     "store_kv": "adds this batch's keys and values to the KV cache of `layer`",
     "attention": "softmax(q k^T * scale) v over the KV cache of `layer`, causal, within `window`",
     "gate": "activation(gate) * up, activation silu or gelu (tanh form)",
@@ -41,6 +42,7 @@ OPERATIONS: Mapping[str, str] = {
 
 IN_PLACE = frozenset(
     {"rms_norm", "layer_norm", "add_bias", "rope", "gate", "activate", "add", "scale", "soft_cap"}
+    | {"grow_with_position"}
 )
 """Operations whose result may overwrite their first input when nobody reads that afterwards."""
 
@@ -189,6 +191,11 @@ class Graph:
         attributes: dict[str, Attribute] = {"mode": mode, "base": base, "n_dims": n_dims, "scale": scale}
         attributes |= {"length": length, "ramp_start": start, "ramp_end": end}
         return Node("rope", name, (x,), (factors,) if factors else (), x.shape, attributes=attributes)
+
+    def grow_with_position(self, x: Node, scale: float, length: int) -> Node:
+        """Queries times a factor that grows with their positions, in steps of ``length`` positions."""
+        attributes: dict[str, Attribute] = {"scale": scale, "length": length}
+        return Node("grow_with_position", f"{x.name} grown", (x,), (), x.shape, attributes=attributes)
 
     def attention(
         self, q: Node, k: Node, v: Node, *, layer: int, scale: float, window: int = 0, soft_cap: float = 0.0

@@ -28,6 +28,10 @@ SLIDING_PERIODS = {"cohere2": 4, "exaone4": 4, "gemma2": 2, "gemma3": 6, "gpt-os
 """Every p-th layer sees everything, where a file does not say otherwise.  Elsewhere every layer slides."""
 
 SLIDING_WINDOWS = {"gemma2": 4096}
+
+WHOLE_WIDTH = {"gemma2": 46, "gemma3": 62}
+"""Layers of the 27B models, which alone scale queries by width / heads in place of the size of a head."""
+
 SOFT_CAPS = {"gemma2": (50.0, 30.0)}
 """Of attention scores and of logits, for files older than the keys."""
 
@@ -155,7 +159,8 @@ def describe(metadata: Metadata, n_vocabulary: int) -> ModelDescription:
         sliding_rope=describe_sliding_rope(metadata, architecture, rope),
         sliding_window=sliding_window,
         sliding_layers=_sliding_layers(keys, architecture, n_layers) if sliding_window else (),
-        attention_scale=keys.number("attention.scale", 0.0) or 1 / math.sqrt(head_size),
+        attention_scale=keys.number("attention.scale", 0.0)
+        or 1 / math.sqrt(width / n_heads if WHOLE_WIDTH.get(architecture) == n_layers else head_size),
         attention_soft_cap=keys.number("attn_logit_softcapping", attention_cap),
         temperature_scale=keys.number("attention.temperature_scale", 0.0),
         temperature_length=keys.count(

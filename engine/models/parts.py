@@ -40,8 +40,16 @@ def query_key_value(graph: Graph, model: ModelDescription, x: Node, block: str) 
 
 
 def attended(graph: Graph, model: ModelDescription, q: Node, k: Node, v: Node, layer: int) -> Node:
-    """Attention of all heads and its output projection: [n, width]."""
-    a = graph.attention(q, k, v, layer=layer, scale=model.attention_scale, window=model.window(layer))
+    """Attention as the description says for the layer, then its output projection: [n, width]."""
+    a = graph.attention(
+        q,
+        k,
+        v,
+        layer=layer,
+        scale=model.attention_scale,
+        window=model.window(layer),
+        soft_cap=model.attention_soft_cap,
+    )
     a = graph.view(a, graph.batch.n_tokens, model.n_heads * model.head_size)
     return graph.linear(a, f"blk.{layer}.attn_output.weight", model.width)
 
@@ -56,7 +64,7 @@ def rotated(
 ) -> Node:
     """Heads [n, n_heads, head_size] turned by their positions, as the description says for the layer."""
     rope = model.rope_of(layer)
-    factors = LONG_FACTORS[rope.long] if rope.kind == "longrope" else ROPE_FACTORS
+    factors = ROPE_FACTORS if graph.has(ROPE_FACTORS) else LONG_FACTORS[rope.long]
     return graph.rope(
         x,
         f"blk.{layer}.{name} rope",

@@ -23,9 +23,6 @@ MAX_CONTEXT = (1 << 31) - 1
 WHOLE_RAMP = frozenset({"gpt-oss"})
 """Architectures whose YaRN ramp keeps its exact borders; the others round them outwards to whole pairs."""
 
-UNSCALED_YARN = frozenset({"mistral3"})
-"""Architectures trained with YaRN whose rotations keep their length, whatever the file says of it."""
-
 SLIDING_BASES = {"gemma3": 10_000.0}
 """Bases of sliding layers that the files of an architecture need not name."""
 
@@ -42,7 +39,7 @@ class RopeDescription:
     original_context: tokens the model was trained for before its context was made longer.
     ramp:             pairs below its start keep their frequency (YaRN), those above its end get it times
                       scale, those between a mixture; None: all get it times scale.
-    long:             whether the factors for long contexts are used (LongRoPE).
+    long:             whether the context in use is longer than the original one.
     enabled:          false where a model uses no rotations at all (granite's switch).
     """
 
@@ -58,7 +55,7 @@ class RopeDescription:
 
     def for_context(self, context_size: int) -> RopeDescription:
         """LongRoPE has two sets of factors, for contexts up to the original one and beyond it."""
-        return replace(self, long=self.kind == "longrope" and context_size > self.original_context)
+        return replace(self, long=context_size > self.original_context)
 
 
 def describe_rope(
@@ -115,8 +112,11 @@ def _factor(metadata: Metadata, prefix: str) -> float:
 def _attention_factor(metadata: Metadata, architecture: str, kind: str, factor: float) -> float:
     prefix = f"{architecture}.rope.scaling."
     given = metadata.get_float(prefix + "attn_factor", 1.0, minimum=0.0) or 1.0
-    if kind != "yarn" or architecture in UNSCALED_YARN:
+    if kind != "yarn":
         return given
+    whole_of_yarn = metadata.get_float(prefix + "yarn_attn_factor", 0.0)
+    if whole_of_yarn > 0:
+        return given * whole_of_yarn
     whole = metadata.get_float(prefix + "yarn_log_multiplier", 0.0, minimum=0.0)
     return given * yarn_length(factor) / (yarn_length(factor, whole) if whole else 1.0)
 

@@ -119,6 +119,20 @@ def _rope(context: CpuContext, program: Program, node: Node) -> Call:
     )
 
 
+def _grow_with_position(context: CpuContext, program: Program, node: Node) -> Call:
+    x, out = program.array(node.inputs[0]), program.array(node)
+    positions = np.arange(context.spec.context_size, dtype=np.float64)
+    steps = np.floor(positions / int(node.attributes["length"]))
+    factors = (1 + float(node.attributes["scale"]) * np.log1p(steps)).astype(np.float32)
+    of_tokens = np.empty((len(x), 1, 1), np.float32)
+
+    def call() -> None:
+        np.take(factors, program.positions, out=of_tokens[:, 0, 0], mode="clip")
+        np.multiply(x, of_tokens, out=out)
+
+    return call
+
+
 def _store_kv(context: CpuContext, program: Program, node: Node) -> Call:
     k, v = (program.array(source) for source in node.inputs)
     store = context.cache.layers[int(node.attributes["layer"])]
@@ -193,6 +207,7 @@ LOWERINGS: Mapping[str, Callable[[CpuContext, Program, Node], Call | None]] = {
     "linear": _linear,
     "add_bias": _add_bias,
     "rope": _rope,
+    "grow_with_position": _grow_with_position,
     "store_kv": _store_kv,
     "attention": _attention,
     "gate": _gate,
