@@ -1,18 +1,28 @@
-"""Byte-level byte-pair encoding, as in GPT-2 and most models since (`tokenizer.ggml.model` = gpt2).
+"""Byte-pair encoding with merges in order of rank (R. Sennrich et al., 2016; A. Radford et al., 2019).
 
-A text is split into words, each word into its UTF-8 bytes, every byte written as one visible character; then
-pairs are joined in the order in which they were learnt (R. Sennrich et al., 2016; A. Radford et al., 2019).
+A text is split into words; in each, pairs of symbols are joined in the order in which they were learnt.  Most
+models begin with the bytes of a word, each written as one visible character (`tokenizer.ggml.model` = gpt2);
+Gemma 4 begins with its characters, spaces written as U+2581 (= gemma4).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from engine.errors import TokenizerError
 from engine.tokenizers.merging import merge_symbols
-from engine.tokenizers.pretokenize import PreTokenizer
+from engine.tokenizers.pretokenize import PreTokenizer, Splitter
+from engine.tokenizers.spaces import (
+    SPACE,
+    piece_with_spaces,
+    read_byte_ids,
+    spelt_in_bytes,
+    with_spaces,
+    word_starts,
+)
 from engine.tokenizers.tokenizer import Tokenizer
 from engine.tokenizers.vocabulary import TokenKind, Vocabulary
+from engine.tokenizers.word_cache import WordCache
 
 
 def _visible_bytes() -> list[str]:
@@ -33,6 +43,7 @@ class BytePairTokenizer(Tokenizer):
     """Byte-level vocabulary with merges, each "left right", in order of rank."""
 
     kind = "byte-pair"
+    _spellable: tuple[TokenKind, ...] = (TokenKind.NORMAL, TokenKind.UNUSED, TokenKind.BYTE)
 
     def __init__(
         self,
@@ -45,23 +56,43 @@ class BytePairTokenizer(Tokenizer):
         add_eos: bool,
         warnings: Iterable[str] = (),
     ) -> None:
-        super().__init__(vocabulary, pre=pre, add_bos=add_bos, add_eos=add_eos, warnings=warnings)
         if not merges:
             raise TokenizerError(
                 "The file lists no merges (tokenizer.ggml.merges), so words cannot be put together."
             )
+        broken = sum(" " not in merge for merge in merges)
+        if broken:
+            warnings = (
+                *warnings,
+                f"{broken:,} of {len(merges):,} merges of the vocabulary name no pair and are left out.",
+            )
+        super().__init__(vocabulary, pre=pre, add_bos=add_bos, add_eos=add_eos, warnings=warnings)
         self._rule = rule
-        # No symbol holds a space, so "left right" names a pair without doubt.
-        self._ranks = {merge: rank for rank, merge in enumerate(merges)}
-        spellable = (TokenKind.NORMAL, TokenKind.UNUSED, TokenKind.BYTE)
+        # No symbol holds a space, so "left right" names a pair without doubt; of equal ones the first counts.
+        ranks = range(len(merges) - 1, -1, -1)
+        self._ranks = dict(zip(reversed(merges), ranks, strict=True))
         texts = vocabulary.texts
-        self._ids = {texts[token]: token for token in vocabulary.ids_of_kind(*spellable)}
+        self._ids = {texts[token]: token for token in vocabulary.ids_of_kind(*self._spellable)}
+        self._encode_plain_text = self._encoder_by_steps()
+
+    def _encoder_by_steps(self) -> Callable[[str], list[int]]:
+        """From a text to its ids, remembering after every step what became of a fragment.
+
+        A fragment that comes again then costs one look-up, whatever steps are still to be done to it.
+        """
+        encode: Callable[[str], list[int]] = self._encode_word
+        for splitter in reversed(self._splitters()):
+            encode = _after(splitter, WordCache(encode))
+        return encode
+
+    def _splitters(self) -> tuple[Splitter, ...]:
+        return self._rule.splitters
 
     def _priority(self, left: str, right: str) -> int | None:
         return self._ranks.get(f"{left} {right}")
 
     def _encode_plain(self, text: str) -> list[int]:
-        return self._encode_words(self._rule.split(text))
+        return self._encode_plain_text(text)
 
     def _encode_word(self, word: str) -> list[int]:
         visible = word.encode().decode("latin-1").translate(_TO_VISIBLE)
@@ -81,3 +112,54 @@ class BytePairTokenizer(Tokenizer):
             _BYTE_OF_CHARACTER.get(character) or character.encode("utf-8", "surrogateescape")
             for character in text
         )
+
+
+class SpacedBytePairTokenizer(BytePairTokenizer):
+    """Vocabulary of text as it is, with spaces as U+2581 and bytes `<0xNN>` for what has no token."""
+
+    _spellable = (TokenKind.NORMAL, TokenKind.UNUSED)
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        merges: list[str],
+        rule: PreTokenizer,
+        *,
+        pre: str,
+        add_bos: bool,
+        add_eos: bool,
+        warnings: Iterable[str] = (),
+    ) -> None:
+        self._byte_ids = read_byte_ids(vocabulary)
+        # A merge "left \u2581..." is the only way for a space to get behind another character.
+        crossing = [merge for merge in merges if f" {SPACE}" in merge]
+        self._word_start = word_starts(merge.replace(" ", "") for merge in crossing)
+        super().__init__(
+            vocabulary, merges, rule, pre=pre, add_bos=add_bos, add_eos=add_eos, warnings=warnings
+        )
+
+    def _splitters(self) -> tuple[Splitter, ...]:
+        return (*self._rule.splitters, self._word_start.split)
+
+    def _encode_plain(self, text: str) -> list[int]:
+        return self._encode_plain_text(text.replace(" ", SPACE))
+
+    def _encode_word(self, word: str) -> list[int]:
+        # A run of line breaks that is a token is taken whole: the merges do not lead to all of them.
+        if word in self._ids and not word.strip("\n"):
+            return [self._ids[word]]
+        ids: list[int] = []
+        for symbol in merge_symbols(word, self._priority):
+            token = self._ids.get(symbol)
+            ids += [token] if token is not None else spelt_in_bytes(symbol, self._byte_ids, self.unk_id)
+        return ids
+
+    def _plain_piece(self, token: int) -> bytes:
+        return piece_with_spaces(self.vocabulary, token)
+
+    def _user_defined_text(self, token: int) -> str:
+        return with_spaces(self.vocabulary.texts[token])
+
+
+def _after(splitter: Splitter, words: WordCache) -> Callable[[str], list[int]]:
+    return lambda text: words.encode(splitter(text))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from engine.errors import TokenizerError, UnsupportedModelError
 from engine.gguf.metadata import Metadata
-from engine.tokenizers.byte_pair import BytePairTokenizer
-from engine.tokenizers.pretokenize import FALLBACK, PRE_TOKENIZERS
+from engine.tokenizers.byte_pair import BytePairTokenizer, SpacedBytePairTokenizer
+from engine.tokenizers.rules import FALLBACK, PRE_TOKENIZERS
 from engine.tokenizers.sentence_piece import SentencePieceTokenizer
 from engine.tokenizers.tokenizer import Tokenizer
 from engine.tokenizers.vocabulary import Vocabulary, decoded, read_vocabulary
@@ -24,7 +24,9 @@ def load_tokenizer(metadata: Metadata) -> Tokenizer:
         raise TokenizerError(f"{metadata.file_name}: the file names no tokenizer ({key} is missing).")
     model = metadata.get_string(key)
     if model == "gpt2":
-        return _load_byte_pair(metadata, read_vocabulary(metadata))
+        return _load_byte_pair(metadata, metadata.get_string(_PREFIX + "pre", ""))
+    if model == "gemma4":
+        return _load_byte_pair(metadata, "gemma4")
     if model == "llama":
         return _load_sentence_piece(metadata, read_vocabulary(metadata))
     raise UnsupportedModelError(
@@ -33,8 +35,7 @@ def load_tokenizer(metadata: Metadata) -> Tokenizer:
     )
 
 
-def _load_byte_pair(metadata: Metadata, vocabulary: Vocabulary) -> BytePairTokenizer:
-    pre = metadata.get_string(_PREFIX + "pre", "")
+def _load_byte_pair(metadata: Metadata, pre: str) -> BytePairTokenizer:
     warnings = []
     if pre not in PRE_TOKENIZERS:
         problem = (
@@ -43,17 +44,18 @@ def _load_byte_pair(metadata: Metadata, vocabulary: Vocabulary) -> BytePairToken
             else "The file does not say how to split text"
         )
         warnings.append(
-            f"Tokenizer type unknown, quality may suffer: {problem}, so that of {FALLBACK} is used."
+            f"Tokenizer type unknown, quality may suffer: {problem}, so that of {FALLBACK.name!r} is used."
         )
-    rule = PRE_TOKENIZERS.get(pre, PRE_TOKENIZERS[FALLBACK])
+    rule = PRE_TOKENIZERS.get(pre, FALLBACK)
     key = _PREFIX + "merges"
     if key not in metadata:
         raise TokenizerError(
             f"{metadata.file_name}: the byte-pair vocabulary has no merges ({key} is missing)."
         )
     merges = decoded(metadata.get_byte_strings(key))
-    return BytePairTokenizer(
-        vocabulary,
+    kind = BytePairTokenizer if rule.byte_level else SpacedBytePairTokenizer
+    return kind(
+        read_vocabulary(metadata),
         merges,
         rule,
         pre=pre,

@@ -1,90 +1,97 @@
-"""How byte-level vocabularies split a text into words before any merging.
+"""How byte-pair vocabularies split a text into words before any merging.
 
-A rule is a list of patterns, applied one after the other: each splits every fragment left by the one before
-into its matches and the gaps between them.  The patterns are part of the published models (`tokenizer.json`
-of each family); `tokenizer.ggml.pre` names the rule.
+A rule is a list of steps, applied one after the other: each splits every fragment left by the one before into
+its matches and the gaps between them.  The rules themselves are a table: `rules.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
 import regex
 
-_GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-# {digits}: how a run of digits is cut.
-_LLAMA3 = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|{digits}"
-    r"| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
+Splitter = Callable[[str], list[str]]
+"""From a text to its fragments; joined they are the text again, and none of them is empty."""
+
+
+@dataclass(frozen=True)
+class DigitGroups:
+    """A step that cuts runs of digits into groups of three, counted from the end of the run.
+
+    published: the pattern in `tokenizer.json`.  It looks ahead to the end of the run from every digit, so
+    that its time grows with the square of the run's length; counting gives the same cuts.
+    runs: pattern of the runs that are cut.  isolated: a run is also cut off from the text around it.
+    """
+
+    published: str
+    runs: str
+    isolated: bool
+
+    def splitter(self) -> Splitter:
+        pattern = regex.compile(self.runs)
+
+        def split(text: str) -> list[str]:
+            cuts = {0, len(text)}
+            for match in pattern.finditer(text):
+                start, end = match.span()
+                cuts.update(range(end - 3, start - 1, -3))
+                if self.isolated:
+                    cuts.update((start, end))
+            ordered = sorted(cuts)
+            return [text[start:end] for start, end in pairwise(ordered)]
+
+        return split
+
+
+Step = str | DigitGroups
+"""A pattern of the package `regex`, or a step that is worked out otherwise."""
 
 
 @dataclass(frozen=True)
 class PreTokenizer:
-    """patterns: see the module.  ignore_merges: a whole word that is a token is taken without merging.
-    add_bos: whether the family begins with BOS where the file does not say."""
+    """One rule.
 
-    patterns: tuple[regex.Pattern[str], ...]
+    name, aliases: values of `tokenizer.ggml.pre` that mean it; a converter writes the first.
+    ignore_merges: a whole word that is a token is taken without merging.
+    add_bos: whether the family begins with BOS where the file does not say.
+    byte_level: the vocabulary spells bytes as visible characters; else text as it is, with U+2581 for spaces.
+    checked: for docs/models.md, how the ids or the words of this rule were checked.
+    """
+
+    name: str
+    steps: tuple[Step, ...]
+    aliases: tuple[str, ...] = ()
     ignore_merges: bool = False
     add_bos: bool = False
+    byte_level: bool = True
+    checked: str = ""
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The published pattern of each step."""
+        return tuple(step if isinstance(step, str) else step.published for step in self.steps)
+
+    @cached_property
+    def splitters(self) -> tuple[Splitter, ...]:
+        """One for each step; compiled when first asked for, since a file needs one rule of many."""
+        return tuple(_splitter(step) if isinstance(step, str) else step.splitter() for step in self.steps)
 
     def split(self, text: str) -> list[str]:
         """The words of text; joined they are text again."""
         words = [text] if text else []
-        for pattern in self.patterns:
-            words = [word for fragment in words for word in _split(pattern, fragment)]
+        for splitter in self.splitters:
+            words = [part for word in words for part in splitter(word)]
         return words
 
 
-def _split(pattern: regex.Pattern[str], text: str) -> list[str]:
-    words: list[str] = []
-    position = 0
-    for match in pattern.finditer(text):
-        start, end = match.span()
-        if start > position:
-            words.append(text[position:start])
-        if end > start:
-            words.append(text[start:end])
-        position = end
-    if position < len(text):
-        words.append(text[position:])
-    return words
+def _splitter(pattern: str) -> Splitter:
+    # The group makes split() return the matches too.  "&&" (a set minus another) is syntax of version 1.
+    compiled = regex.compile(f"({pattern})", regex.V1 if "&&" in pattern else regex.V0)
 
+    def split(text: str) -> list[str]:
+        return [part for part in compiled.split(text) if part]
 
-def _rule(patterns: Sequence[str], ignore_merges: bool = False, add_bos: bool = False) -> PreTokenizer:
-    compiled = tuple(regex.compile(pattern) for pattern in patterns)
-    return PreTokenizer(compiled, ignore_merges, add_bos)
-
-
-_gpt2 = _rule([_GPT2])
-_single_digits = _rule([r"\p{N}", _GPT2])
-_llama3 = _rule([_LLAMA3.format(digits=r"\p{N}{1,3}")], ignore_merges=True, add_bos=True)
-_qwen2 = _rule([_LLAMA3.format(digits=r"\p{N}")])
-_deepseek_coder = _rule([r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", r"[一-龥ࠀ-一가-퟿]+", r"\p{N}"])
-_falcon = _rule([r"[\p{P}\$\+<=>\^~\|`]+", _GPT2, r"[0-9][0-9][0-9]"])
-
-PRE_TOKENIZERS: dict[str, PreTokenizer] = {
-    "gpt-2": _gpt2,
-    "mpt": _gpt2,
-    "olmo": _gpt2,
-    "phi-2": _gpt2,
-    "smollm": _single_digits,
-    "starcoder": _single_digits,
-    "refact": _single_digits,
-    "codeshell": _single_digits,
-    "command-r": _single_digits,
-    "llama-bpe": _llama3,
-    "llama3": _llama3,
-    "llama-v3": _llama3,
-    "falcon3": _llama3,
-    "qwen2": _qwen2,
-    "deepseek-r1-qwen": _qwen2,
-    "stablelm2": _qwen2,
-    "deepseek-coder": _deepseek_coder,
-    "falcon": _falcon,
-}
-"""The rules by the names that model files use."""
-
-FALLBACK = "gpt-2"
-"""The rule taken, with a warning, when the file names none or one that is not known here."""
+    return split

@@ -12,8 +12,6 @@ from engine.tokenizers.special_tokens import SpecialTokenMatcher
 from engine.tokenizers.vocabulary import TokenKind, Vocabulary
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_CACHED_WORDS = 50_000
-_LONGEST_CACHED_WORD = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,6 @@ class Tokenizer(ABC):
         self._user_defined = SpecialTokenMatcher(user_defined)
         self._all_special = SpecialTokenMatcher(user_defined | control)
         self._pieces: list[bytes | None] = [None] * vocabulary.n_tokens
-        self._ids_of_words: dict[str, list[int]] = {}
 
     @property
     def n_tokens(self) -> int:
@@ -114,24 +111,6 @@ class Tokenizer(ABC):
     @abstractmethod
     def _encode_plain(self, text: str) -> list[int]:
         """The ids of a non-empty text without special tokens."""
-
-    def _encode_words(self, words: Iterable[str]) -> list[int]:
-        """The ids of words that are encoded each by itself; most of them come again."""
-        ids: list[int] = []
-        for word in words:
-            known = self._ids_of_words.get(word)
-            if known is None:
-                known = self._encode_word(word)
-                if len(word) <= _LONGEST_CACHED_WORD:
-                    if len(self._ids_of_words) >= _CACHED_WORDS:
-                        self._ids_of_words.clear()
-                    self._ids_of_words[word] = known
-            ids += known
-        return ids
-
-    @abstractmethod
-    def _encode_word(self, word: str) -> list[int]:
-        """The ids of one word of a text without special tokens."""
 
     # Ids to text
 

@@ -6,7 +6,7 @@ import pytest
 
 from engine.errors import ModelFileError, TokenizerError, UnsupportedModelError
 from engine.tokenizers import load_tokenizer
-from engine.tokenizers.pretokenize import PRE_TOKENIZERS
+from engine.tokenizers.rules import PRE_TOKENIZERS
 from tests.helpers.vocabularies import (
     CONTROL,
     NORMAL,
