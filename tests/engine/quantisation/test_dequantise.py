@@ -1,73 +1,122 @@
-"""The formulas against values computed once by the `gguf` package 0.19, whose results equal the C code's."""
+"""The formulas against blocks decoded by the `gguf` package, bit for bit (tools/compare_with_gguf.py writes
+them), and for the types it does not know against an element-by-element reading of the format."""
 
 from __future__ import annotations
 
-import hashlib
+import struct
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from engine.errors import UnsupportedModelError
-from engine.gguf.tensor_types import SUPPORTED_TYPES, TENSOR_TYPES
-from engine.quantisation.dequantise import FORMULAS, dequantise, dequantise_rows
+from engine.gguf.tensor_types import SUPPORTED_TYPES, TENSOR_TYPES, QuantType
+from engine.quantisation.dequantise import dequantise, dequantise_rows
 from engine.quantisation.quantise import make_tensor
+from engine.quantisation.registry import FORMATS
 from engine.tensor import Tensor
+from tests.helpers.weight_blocks import make_weight
 
-HALVES_AT = {
-    "Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q4_K": [0, 2], "Q5_K": [0, 2],
-    "Q6_K": [208],
+FIXTURE = np.load(Path(__file__).parents[2] / "data" / "decoded_types.npz")
+DECODED = sorted({name.partition(".")[0] for name in FIXTURE.files})
+
+BLOCK_BYTES = {
+    "F32": (1, 4), "F16": (1, 2), "BF16": (1, 2), "F64": (1, 8),
+    "I8": (1, 1), "I16": (1, 2), "I32": (1, 4), "I64": (1, 8),
+    "Q4_0": (32, 18), "Q4_1": (32, 20), "Q5_0": (32, 22), "Q5_1": (32, 24), "Q8_0": (32, 34),
+    "Q8_1": (32, 36), "Q2_K": (256, 84), "Q3_K": (256, 110), "Q4_K": (256, 144), "Q5_K": (256, 176),
+    "Q6_K": (256, 210), "Q8_K": (256, 292), "IQ4_NL": (32, 18), "IQ4_XS": (256, 136), "IQ3_S": (256, 110),
+    "IQ3_XXS": (256, 98), "IQ2_XXS": (256, 66), "IQ2_XS": (256, 74),
+    "IQ2_S": (256, 82), "IQ1_S": (256, 50), "IQ1_M": (256, 56), "TQ1_0": (256, 54), "TQ2_0": (256, 66),
+    "MXFP4": (32, 17), "NVFP4": (64, 36), "Q1_0": (128, 18),
 }  # fmt: skip
-"""Where a block has its half-precision scales; the first becomes 0.0123, the second -0.377."""
-
-EXPECTED = {
-    "F32": ("4c8c7a89fd9fd8dd", [2.2618727966372777e26, -0.012998023070394993, 52061.48828125]),
-    "F16": ("e1d844494fdae56e", [0.0024509429931640625, 3702.0, -49312.0]),
-    "BF16": ("dcf837e338603dc7", [6.875938841847043e-24, 2.2606912826793566e26, -1.7264387054628302e35]),
-    "Q8_0": ("5df6a0e76b023727", [0.725616455078125, 1.315948486328125, 0.22137451171875]),
-    "Q4_0": ("d88cd6c56a8c4ece", [0.036895751953125, 0.036895751953125, -0.02459716796875]),
-    "Q4_1": ("bc32cdcff5cfc899", [-0.266265869140625, -0.315460205078125, -0.192474365234375]),
-    "Q5_0": ("492c41286b74f046", [0.0491943359375, 0.1475830078125, -0.061492919921875]),
-    "Q5_1": ("c000e288a9976fc9", [-0.094085693359375, -0.241668701171875, -0.241668701171875]),
-    "Q4_K": ("c91abf8a5941cb3c", [24.766357421875, 21.236663818359375, 25.270599365234375]),
-    "Q5_K": ("c9acd54015a24d54", [28.296051025390625, 29.80877685546875, 31.82574462890625]),
-    "Q6_K": ("3a002651c4ec0ddb", [-3.652679443359375, 3.382110595703125, -0.578033447265625]),
-}
-"""SHA-256 (start) of all values, and the values number 0, 1 and 17."""
+"""Elements and bytes of a block (case Q-09)."""
 
 
-def sample_tensor(type_name: str) -> Tensor:
-    """Three blocks (64 where a block is one element) of bytes without any order, with sensible scales."""
-    type = TENSOR_TYPES[type_name]
-    n_blocks = 3 if type.block_size > 1 else 64
-    index = np.arange(n_blocks * type.block_bytes)
-    raw = ((index * index * 7 + index * 13 + 5) % 251).astype(np.uint8).reshape(n_blocks, -1)
-    for value, start in zip([0.0123, -0.377], HALVES_AT.get(type_name, []), strict=False):
-        raw[:, start : start + 2] = np.array([value], "<f2").view(np.uint8)
-    shape = (n_blocks, type.block_size)
-    return Tensor.contiguous(type_name, type, shape, raw.reshape(-1))
+def test_sizes_of_blocks() -> None:
+    assert {name: (type.block_size, type.block_bytes) for name, type in TENSOR_TYPES.items()} == BLOCK_BYTES
 
 
-@pytest.mark.parametrize("type_name", SUPPORTED_TYPES)
+def test_every_type_has_a_formula() -> None:
+    assert set(FORMATS) == set(TENSOR_TYPES)
+    assert set(SUPPORTED_TYPES) <= set(FORMATS)
+
+
+@pytest.mark.parametrize("type_name", DECODED)
 def test_values_of_the_reference(type_name: str) -> None:
-    values = dequantise(sample_tensor(type_name))
-    checksum, first = EXPECTED[type_name]
-    assert values.dtype == np.float32
-    assert values.reshape(-1)[[0, 1, 17]].tolist() == first
-    assert hashlib.sha256(values.astype("<f4").tobytes()).hexdigest()[:16] == checksum
+    blocks, wanted = FIXTURE[f"{type_name}.blocks"], FIXTURE[f"{type_name}.values"]
+    assert len(blocks) == 17
+    tensor = Tensor.contiguous("w", TENSOR_TYPES[type_name], wanted.shape, blocks.reshape(-1))
+    ours = dequantise(tensor)
+    assert ours.dtype == np.float32
+    np.testing.assert_array_equal(ours.view(np.uint32), wanted)
 
 
-def test_every_supported_type_has_a_formula() -> None:
-    assert set(FORMULAS) == set(SUPPORTED_TYPES)
+def _q1_0(block: bytes) -> list[float]:
+    (d,) = struct.unpack_from("<e", block)
+    return [d if block[2 + i // 8] >> i % 8 & 1 else -d for i in range(128)]
 
 
-@pytest.mark.parametrize("type_name", SUPPORTED_TYPES)
+def _q8_1(block: bytes) -> list[float]:
+    (d,) = struct.unpack_from("<e", block)
+    return [d * q for q in struct.unpack_from("<32b", block, 4)]
+
+
+def _q8_k(block: bytes) -> list[float]:
+    (d,) = struct.unpack_from("<f", block)
+    return [d * q for q in struct.unpack_from("<256b", block, 4)]
+
+
+def _plain(code: str) -> Callable[[bytes], list[float]]:
+    return lambda block: list(struct.unpack("<" + code, block))
+
+
+READINGS = {
+    "Q1_0": _q1_0, "Q8_1": _q8_1, "Q8_K": _q8_k, "F64": _plain("d"), "I8": _plain("b"), "I16": _plain("h"),
+    "I32": _plain("i"), "I64": _plain("q"),
+}  # fmt: skip
+"""Of the types that the package does not decode: a block to its values in double precision."""
+
+
+def test_every_type_is_compared_with_something() -> None:
+    assert sorted([*DECODED, *READINGS]) == sorted(FORMATS)
+
+
+@pytest.mark.parametrize("type_name", READINGS)
+@pytest.mark.parametrize("kind", ["random", "zero", "denormal", "extreme"])
+def test_values_read_one_by_one(type_name: str, kind: str) -> None:
+    tensor = make_weight(type_name, 5, 2 * TENSOR_TYPES[type_name].block_size, kind)
+    blocks = tensor.as_bytes().reshape(-1, tensor.type.block_bytes)
+    with np.errstate(over="ignore"):  # F64 beyond float32
+        wanted = np.array([READINGS[type_name](block.tobytes()) for block in blocks]).astype(np.float32)
+    np.testing.assert_array_equal(dequantise(tensor), wanted.reshape(tensor.shape))
+
+
+def test_whole_numbers_are_rounded_once() -> None:
+    """To the nearest float32, ties to even, also where float64 would not hold them."""
+    values = np.array([[2**24 + 1, 2**24 + 3, -(2**63), 2**63 - 1, 2**62 + 2**38 + 1]], "<i8")
+    tensor = Tensor.contiguous("w", TENSOR_TYPES["I64"], values.shape, values.view(np.uint8).reshape(-1))
+    wanted = [2.0**24, 2.0**24 + 4, -(2.0**63), 2.0**63, 2.0**62 + 2.0**39]
+    assert dequantise(tensor)[0].tolist() == wanted
+
+
+@pytest.mark.parametrize("type_name", FORMATS)
 def test_rows(type_name: str) -> None:
-    weights = np.random.default_rng(1).standard_normal((7, 512))
-    tensor = make_tensor("embedding", weights, type_name)
+    tensor = make_weight(type_name, 7, 512, "random", seed=1)
     everything = dequantise(tensor)
     rows = np.array([6, 0, 3, 3], np.int32)
     np.testing.assert_array_equal(dequantise_rows(tensor, rows), everything[rows])
     assert dequantise_rows(tensor, np.array([], np.int64)).shape == (0, 512)
+
+
+@pytest.mark.parametrize("type_name", [name for name in FORMATS if name[0] != "I" or name[1] == "Q"])
+def test_zero_and_tiny_blocks(type_name: str) -> None:
+    """Case Q-03: nothing but finite numbers, near zero.  The least scales of NVFP4 are not so small."""
+    zeros = dequantise(make_weight(type_name, 3, 512, "zero"))
+    tiny = dequantise(make_weight(type_name, 3, 512, "denormal"))
+    assert np.isfinite(zeros).all() and np.abs(zeros).max() < 1e-30
+    assert np.isfinite(tiny).all() and np.abs(tiny).max() < (0.1 if type_name == "NVFP4" else 1e-3)
 
 
 @pytest.mark.parametrize("row", [-1, 7, 2**31 - 1])
@@ -84,25 +133,28 @@ def test_more_blocks_than_are_done_at_once() -> None:
     np.testing.assert_allclose(dequantise(quantised), np.sign(weights - 35_000), rtol=1e-3)
 
 
-@pytest.mark.parametrize("type_name", ["F32", "Q4_0", "Q6_K"])
+@pytest.mark.parametrize("type_name", FORMATS)
 def test_views(type_name: str) -> None:
     """Slices and transposed axes give what the whole tensor has there."""
-    tensor = make_tensor("cube", np.random.default_rng(2).standard_normal((3, 4, 512)), type_name)
+    flat = make_weight(type_name, 12, 512, "random", seed=2)
+    tensor = Tensor.contiguous("cube", flat.type, (3, 4, 512), flat.data)
     everything = dequantise(tensor)
     turned = tensor.transposed(1, 0, 2).sliced(0, 1, 3).sliced(2, 256, 512)
     np.testing.assert_array_equal(dequantise(turned), everything.swapaxes(0, 1)[1:3, :, 256:])
 
 
 def test_type_without_a_formula() -> None:
-    tensor = Tensor.contiguous("odd", TENSOR_TYPES["IQ4_NL"], (1, 32), np.zeros(18, np.uint8))
-    with pytest.raises(UnsupportedModelError, match="odd is of type IQ4_NL"):
+    unknown = QuantType("Q9_9", 999, 32, 18)
+    tensor = Tensor.contiguous("odd", unknown, (1, 32), np.zeros(18, np.uint8))
+    with pytest.raises(UnsupportedModelError, match="odd is of type Q9_9"):
         dequantise(tensor)
-    with pytest.raises(UnsupportedModelError, match="odd is of type IQ4_NL"):
+    with pytest.raises(UnsupportedModelError, match="odd is of type Q9_9"):
         dequantise_rows(tensor, np.array([0]))
 
 
 def test_bfloat16_keeps_its_shape() -> None:
-    weights = np.arange(8, dtype=np.float32).reshape(2, 4)
+    """Case Q-07: two bytes are one number, not two."""
+    weights = np.arange(8, dtype=np.float32).reshape(4, 2)
     values = dequantise(make_tensor("b", weights, "BF16"))
-    assert values.shape == (2, 4)
+    assert values.shape == (4, 2)
     np.testing.assert_array_equal(values, weights)
