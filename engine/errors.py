@@ -82,6 +82,12 @@ class InvalidNumbersError(CauserieError):
     default_advice = "Start the reply again; if it happens again, the model file is damaged."
 
 
+class NoAllowedTokenError(CauserieError):
+    """Bans, biases and what a grammar allows leave no token at all; the text so far is kept."""
+
+    default_advice = "Allow more tokens: remove a ban, or loosen the grammar."
+
+
 class KernelsError(CauserieError):
     """Compiled kernels are missing or do not suit this CPU."""
 

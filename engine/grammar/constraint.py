@@ -1,0 +1,69 @@
+"""Keeps one reply to a grammar: which tokens may come next, and whether it is at its end."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import GrammarError
+from engine.grammar.automaton import DEAD, Automaton
+from engine.grammar.expressions import Grammar
+from engine.grammar.program import compile_grammar
+from engine.grammar.token_tree import token_tree
+from engine.tokenizers import Tokenizer
+
+MASKS_KEPT = 128
+"""A reply comes back to the same few states, such as the inside of a text, again and again."""
+
+
+class Constraint:
+    """The state of one reply.  Raises `GrammarError` where the grammar is too large."""
+
+    def __init__(self, grammar: Grammar, tokenizer: Tokenizer, n_tokens: int) -> None:
+        """n_tokens: the ids that have logits; fewer than the tokenizer's where a model has fewer."""
+        self._program = compile_grammar(grammar)
+        self._automaton = Automaton(self._program)
+        self._state = self._automaton.start
+        self._tokenizer = tokenizer
+        self._tree = token_tree(tokenizer, n_tokens)
+        self._ends = np.array([token for token in tokenizer.eog_ids if token < n_tokens], np.int64)
+        self._masks: OrderedDict[int, NDArray[np.bool_]] = OrderedDict()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the text is a whole one and nothing may follow."""
+        return self._automaton.is_accepting(self._state) and not self._automaton.can_go_on(self._state)
+
+    def allows(self, token: int) -> bool:
+        """Whether token may come next."""
+        if token in self._tokenizer.eog_ids:
+            return self._automaton.is_accepting(self._state)
+        piece = self._tokenizer.piece(token)
+        return bool(piece) and self._automaton.follow(self._state, piece) != DEAD
+
+    def allowed(self) -> NDArray[np.bool_]:
+        """bool[n_tokens], not to be written to: the tokens that may come next.
+
+        Tokens that end a reply may come where the text is a whole one.  Raises `GrammarError` where there is
+        none: the vocabulary lacks the bytes that the grammar asks for.
+        """
+        mask = self._masks.get(self._state)
+        if mask is None:
+            mask = self._tree.allowed(self._automaton, self._state, self._program.classes)
+            mask[self._ends] = self._automaton.is_accepting(self._state)
+            if not mask.any():
+                raise GrammarError("No token of this model continues the text as the grammar asks for.")
+            self._masks[self._state] = mask
+            if len(self._masks) > MASKS_KEPT:
+                self._masks.popitem(last=False)
+        self._masks.move_to_end(self._state)
+        return mask
+
+    def advance(self, token: int) -> None:
+        """Goes on behind token, which must be allowed and end no reply."""
+        state = self._automaton.follow(self._state, self._tokenizer.piece(token))
+        if state == DEAD:
+            raise ValueError(f"the grammar does not allow the token {token}")
+        self._state = state
