@@ -49,6 +49,16 @@ class ModelOutline:
         """The tensors that the plan uses; a file may hold more."""
         return {name: self.tensors[name] for name in self.plan.weights}
 
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Sentences that a person should see before using the model."""
+        trained = self.description.context_length
+        if self.context_size <= trained:
+            return ()
+        return (
+            f"This model was trained for {trained:,} tokens; what it writes beyond them may make no sense.",
+        )
+
     def memory_on(self, backend: Backend) -> MemoryEstimate:
         """What loading and running with a full context will take there."""
         estimate = backend.estimate_memory(self.weights, self.cache_spec, self.plan)

@@ -19,7 +19,7 @@ from engine.errors import OutOfMemoryError, TemplateError
 from engine.gguf.reader import GGUFFile
 from engine.graph.operations import BatchShape
 from engine.graph.plan import Plan
-from engine.inspection import ModelOutline, outline
+from engine.inspection import outline
 from engine.kernels.pinning import pin_threads
 from engine.memory import free_memory, readable_bytes
 from engine.models.description import ModelDescription
@@ -105,6 +105,7 @@ def load_model(
             backend.require_operations(model.plan)
             memory = model.memory_on(backend)
             require_memory(memory, model.context_size, free_memory())
+            file.require_whole()
             weights = backend.load_weights(model.weights, on_progress)
             shapes = model.tensors_without_data()
     except BaseException:
@@ -119,18 +120,11 @@ def load_model(
         prompt_chunk=settings.prompt_chunk,
         cache_spec=model.cache_spec,
         memory=memory,
-        notices=(*tokenizer.warnings, *template_notices, *_context_notice(model)),
+        notices=(*tokenizer.warnings, *template_notices, *model.notices),
         backend=backend,
         weights=weights,
         tensors=shapes,
     )
-
-
-def _context_notice(model: ModelOutline) -> tuple[str, ...]:
-    trained = model.description.context_length
-    if model.context_size <= trained:
-        return ()
-    return (f"This model was trained for {trained:,} tokens; what it writes beyond them may make no sense.",)
 
 
 def _template_of(tokenizer: Tokenizer) -> tuple[ChatTemplate | None, tuple[str, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.errors import TokenizerError, UnsupportedModelError
 from engine.gguf.metadata import Metadata
 from engine.tokenizers.byte_pair import BytePairTokenizer, SpacedBytePairTokenizer
-from engine.tokenizers.rules import FALLBACK, PRE_TOKENIZERS
+from engine.tokenizers.outline import choose_rule
 from engine.tokenizers.sentence_piece import SentencePieceTokenizer
 from engine.tokenizers.tokenizer import Tokenizer
 from engine.tokenizers.vocabulary import Vocabulary, decoded, read_vocabulary
@@ -36,17 +36,7 @@ def load_tokenizer(metadata: Metadata) -> Tokenizer:
 
 
 def _load_byte_pair(metadata: Metadata, pre: str) -> BytePairTokenizer:
-    warnings = []
-    if pre not in PRE_TOKENIZERS:
-        problem = (
-            f"The rule {pre!r} for splitting text is not known"
-            if pre
-            else "The file does not say how to split text"
-        )
-        warnings.append(
-            f"Tokenizer type unknown, quality may suffer: {problem}, so that of {FALLBACK.name!r} is used."
-        )
-    rule = PRE_TOKENIZERS.get(pre, FALLBACK)
+    rule, warnings = choose_rule(pre)
     key = _PREFIX + "merges"
     if key not in metadata:
         raise TokenizerError(

@@ -1,0 +1,66 @@
+"""What tokenizer a file asks for and which rule it gets, and why, without building its tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.gguf.metadata import Metadata
+from engine.tokenizers.pretokenize import PreTokenizer
+from engine.tokenizers.rules import FALLBACK, PRE_TOKENIZERS
+from engine.tokenizers.vocabulary import read_vocabulary
+
+_PREFIX = "tokenizer.ggml."
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerOutline:
+    """model, pre: what the file names (`tokenizer.ggml.model` and `.pre`), "" where it names nothing.
+
+    rule: by which text is split into words; "" for the kinds that need none.
+    reason: one sentence on why that rule.  warnings: what `Tokenizer.warnings` will be.
+    """
+
+    model: str
+    pre: str
+    rule: str
+    reason: str
+    n_tokens: int
+    warnings: tuple[str, ...]
+
+
+def outline_tokenizer(metadata: Metadata) -> TokenizerOutline:
+    """Reads and checks what takes little time: kind, rule, vocabulary.
+
+    Raises TokenizerError and ModelFileError as `load_tokenizer` does for a vocabulary that is damaged.
+    """
+    model = metadata.get_string(_PREFIX + "model", "")
+    pre = "gemma4" if model == "gemma4" else metadata.get_string(_PREFIX + "pre", "")
+    vocabulary = read_vocabulary(metadata)
+    name, reason, warnings = "", "This kind of vocabulary needs no rule for splitting text.", ()
+    if model in ("gpt2", "gemma4"):
+        rule, warnings = choose_rule(pre)
+        name = rule.name
+        reason = _why(pre, rule)
+    return TokenizerOutline(model, pre, name, reason, vocabulary.n_tokens, (*vocabulary.warnings, *warnings))
+
+
+def choose_rule(pre: str) -> tuple[PreTokenizer, tuple[str, ...]]:
+    """The rule that a file gets which names pre ("" for none), and what a person should be told."""
+    if pre in PRE_TOKENIZERS:
+        return PRE_TOKENIZERS[pre], ()
+    problem = (
+        f"The rule {pre!r} for splitting text is not known"
+        if pre
+        else "The file does not say how to split text"
+    )
+    return FALLBACK, (
+        f"Tokenizer type unknown, quality may suffer: {problem}, so that of {FALLBACK.name!r} is used.",
+    )
+
+
+def _why(pre: str, rule: PreTokenizer) -> str:
+    if pre == rule.name:
+        return "The file names it."
+    if pre in rule.aliases:
+        return f"The file names {pre}, which splits in the same way."
+    return f"The file names {pre!r}, which is not known here." if pre else "The file names none."
