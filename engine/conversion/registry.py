@@ -1,0 +1,88 @@
+"""Finds the family of a checkpoint by its configuration.
+
+To add a family: one module beside this one with ARCHITECTURE, `metadata` and `tensors` (see `Family`; `llama`
+is an example), and a line in FAMILIES for each class name that its checkpoints carry.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Protocol, cast
+
+from engine.conversion import gemma3, llama, ministral3, mistral
+from engine.conversion.config import Config
+from engine.conversion.tensors import ConvertedTensor
+from engine.conversion.text_part import text_config
+from engine.conversion.weights import Weights
+from engine.errors import UnsupportedModelError
+from engine.gguf.writer import StreamedTensor
+
+
+class Family(Protocol):
+    """What a family module offers.
+
+    ARCHITECTURE: ``general.architecture`` of the model file.
+    metadata: values as `write_gguf` takes them, by keys without the architecture before them.
+    tensors: every tensor of the model file; it takes from the weights what it knows.
+
+    Both raise `ModelFileError` for a damaged checkpoint and `UnsupportedModelError` for a variant that the
+    architecture or our graph of it cannot express.
+    """
+
+    ARCHITECTURE: str
+
+    def metadata(self, config: Config) -> dict[str, object]: ...
+
+    def tensors(self, config: Config, weights: Weights) -> Iterator[ConvertedTensor | StreamedTensor]: ...
+
+
+FAMILIES: Mapping[str, Family] = {
+    "Gemma3ForCausalLM": cast(Family, gemma3),
+    "LLaMAForCausalLM": cast(Family, llama),
+    "LlamaForCausalLM": cast(Family, llama),
+    "Ministral3ForCausalLM": cast(Family, ministral3),
+    "MinistralForCausalLM": cast(Family, mistral),
+    "MistralForCausalLM": cast(Family, mistral),
+}
+"""By the class names in ``architectures``."""
+
+CAUSAL = "ForCausalLM"
+WITH_PICTURES = frozenset({"Gemma3ForConditionalGeneration", "Mistral3ForConditionalGeneration"})
+"""Class names of checkpoints whose language model is converted and whose other parts are left out."""
+
+MODEL_TYPES = {
+    "gemma3_text": "Gemma3ForCausalLM",
+    "llama": "LlamaForCausalLM",
+    "ministral": "MinistralForCausalLM",
+    "ministral3": "Ministral3ForCausalLM",
+    "mistral": "MistralForCausalLM",
+}
+"""Class names by ``model_type``: for a configuration without ``architectures``, and for the text part of a
+model that also sees pictures."""
+
+
+def family_of(config: Config) -> Family:
+    """config: as it stands in the file.
+
+    Raises `UnsupportedModelError` naming the kind of checkpoint and the nearest that are supported.
+    """
+    name = class_name(config)
+    family = FAMILIES.get(name)
+    if family is None:
+        kinds = sorted({known.removesuffix(CAUSAL) for known in FAMILIES})
+        near = difflib.get_close_matches(name.partition("For")[0], kinds, n=3, cutoff=0.5)
+        raise UnsupportedModelError(
+            f"Checkpoints of the kind {name[:100]!r} are not supported.",
+            f"The nearest that are: {', '.join(near or kinds)}.",
+        )
+    return family
+
+
+def class_name(config: Config) -> str:
+    """The first of ``architectures``, else what ``model_type`` stands for."""
+    names = config.items("architectures")
+    if names and isinstance(names[0], str) and names[0] not in WITH_PICTURES:
+        return names[0]
+    model_type = text_config(config).text("model_type")
+    return MODEL_TYPES.get(model_type, model_type)
