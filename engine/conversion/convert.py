@@ -1,7 +1,7 @@
 """From the folder of a checkpoint to a model file: `convert_checkpoint`.
 
-The order is the promise: an unsupported family is refused before any tensor is looked at, everything else that
-can be refused before anything is written, and the finished file takes its name only when it is whole.
+The order is the promise: an unsupported family is refused before any tensor is looked at, everything else
+that can be refused before anything is written, and the finished file takes its name only when whole.
 """
 
 from __future__ import annotations
