@@ -25,7 +25,7 @@ from engine.requests import (
     TextPiece,
     Timings,
 )
-from engine.sampling import Sampler
+from engine.sampling.sampler import Sampler
 from engine.session import Session
 from engine.stop_strings import StopStrings
 from engine.tokenizers import StreamingDetokenizer, Tokenizer

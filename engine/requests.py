@@ -5,19 +5,21 @@ Settings check themselves and raise `SettingsError`; nothing else in the engine 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from engine.errors import SettingsError
+from engine.sampling.settings import SamplingSettings as SamplingSettings
 
 FinishReason = Literal["stop", "length", "context", "cancelled"]
 """stop: end-of-generation token or stop string; length: max_tokens reached; context: the context is
 full; cancelled: the person asked to stop."""
 
-KVKind = Literal["f16", "q8"]
-"""Numbers of a KV cache: half precision, or 8 bits with a scale for 64 numbers of one position and head."""
+DEFAULT_SAMPLING = SamplingSettings()
+
+KVKind = Literal["f32", "f16", "q8"]
+"""Numbers of a KV cache: single or half precision, or 8 bits with a scale for 64 numbers of one position and
+head."""
 
 
 def _require(condition: bool, title: str) -> None:
@@ -38,55 +40,6 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class SamplingSettings:
-    """How the next token is chosen from the logits.
-
-    temperature: 0 (or less) is greedy, the lowest id on ties.
-    top_k: keep the k likeliest; 0 or less: off.
-    top_p: keep the smallest set of at least this probability; 1: off, 0: only the likeliest.
-    min_p: keep what is at least min_p times the likeliest; 0: off.
-    repetition_penalty: > 0; 1: off.  Positive logits of recent tokens are divided by it, negative multiplied.
-    Line breaks and ends of generation are spared, or replies would run on.
-    repetition_window: how many of the last tokens count; 0: off, -1: all.
-    seed: None draws a fresh one.
-    logit_bias: token id to a number added to its logit.
-    """
-
-    temperature: float = 0.7
-    top_k: int = 40
-    top_p: float = 0.95
-    min_p: float = 0.05
-    repetition_penalty: float = 1.0
-    repetition_window: int = 64
-    seed: int | None = None
-    logit_bias: Mapping[int, float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for name in ("temperature", "top_p", "min_p", "repetition_penalty"):
-            value = getattr(self, name)
-            _require(not math.isnan(value), f"{name} is not a number.")
-        _require(self.temperature < math.inf, "temperature must be finite.")
-        _require(0 <= self.top_p <= 1, f"top_p must be between 0 and 1, not {self.top_p}.")
-        _require(self.min_p >= 0, f"min_p must not be negative, it is {self.min_p}.")
-        _require(
-            0 < self.repetition_penalty < math.inf,
-            f"repetition_penalty must be above 0, not {self.repetition_penalty}.",
-        )
-        _require(
-            self.repetition_window >= -1,
-            f"repetition_window must be -1 or more, not {self.repetition_window}.",
-        )
-        _require(
-            self.seed is None or 0 <= self.seed < 2**64,
-            f"seed must be between 0 and 2**64 - 1, not {self.seed}.",
-        )
-        _require(
-            all(not math.isnan(bias) for bias in self.logit_bias.values()),
-            "a logit_bias is not a number.",
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class LoadSettings:
     """How a model is loaded.
 
@@ -94,7 +47,8 @@ class LoadSettings:
     threads: compute threads; None: the physical cores this process may use.
     backend: name of a backend of the entry-point group `causerie.backends`.
     prompt_chunk: most tokens of a prompt read in one run; the more, the faster.  Progress is told after each.
-    kv: f16 keeps keys and values in half precision, q8 in 8 bits: half the memory, a little less exact.
+    kv: f16 keeps keys and values in half precision, q8 in 8 bits: half the memory, a little less exact; f32
+    in single precision: twice the memory, as exact as the rest of the computation.
     repack: copy the weights to a layout that is quick to compute with; False: leave them in the file, which
     takes less memory and more time.
     pin_threads: each compute thread stays on a core of its own; only before the first model is loaded.
@@ -127,7 +81,7 @@ class ChatRequest:
     """A reply to a conversation, through the model's chat template."""
 
     messages: tuple[Message, ...]
-    sampling: SamplingSettings = SamplingSettings()
+    sampling: SamplingSettings = DEFAULT_SAMPLING
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
 
@@ -140,7 +94,7 @@ class CompletionRequest:
     """A raw continuation of prompt_ids, without a template."""
 
     prompt_ids: tuple[int, ...]
-    sampling: SamplingSettings = SamplingSettings()
+    sampling: SamplingSettings = DEFAULT_SAMPLING
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
 
