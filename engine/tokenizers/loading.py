@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from engine.errors import TokenizerError, UnsupportedModelError
+from engine.errors import TokenizerError
 from engine.gguf.metadata import Metadata
 from engine.tokenizers.byte_pair import BytePairTokenizer, SpacedBytePairTokenizer
-from engine.tokenizers.outline import choose_rule
+from engine.tokenizers.outline import choose_rule, kind_of
 from engine.tokenizers.sentence_piece import SentencePieceTokenizer
 from engine.tokenizers.tokenizer import Tokenizer
 from engine.tokenizers.vocabulary import Vocabulary, decoded, read_vocabulary
@@ -19,20 +19,12 @@ def load_tokenizer(metadata: Metadata) -> Tokenizer:
     Raises TokenizerError (vocabulary missing, incomplete or contradictory), UnsupportedModelError (a kind
     that is not built here, by name) and ModelFileError (values of a wrong type).
     """
-    key = _PREFIX + "model"
-    if key not in metadata:
-        raise TokenizerError(f"{metadata.file_name}: the file names no tokenizer ({key} is missing).")
-    model = metadata.get_string(key)
+    model = kind_of(metadata)
     if model == "gpt2":
         return _load_byte_pair(metadata, metadata.get_string(_PREFIX + "pre", ""))
     if model == "gemma4":
         return _load_byte_pair(metadata, "gemma4")
-    if model == "llama":
-        return _load_sentence_piece(metadata, read_vocabulary(metadata))
-    raise UnsupportedModelError(
-        f"{metadata.file_name}: the tokenizer kind {model!r} is not supported.",
-        "Choose a model with a byte-level or SentencePiece vocabulary (gpt2 or llama).",
-    )
+    return _load_sentence_piece(metadata, read_vocabulary(metadata))
 
 
 def _load_byte_pair(metadata: Metadata, pre: str) -> BytePairTokenizer:

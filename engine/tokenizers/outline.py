@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.errors import TokenizerError, UnsupportedModelError
 from engine.gguf.metadata import Metadata
 from engine.tokenizers.pretokenize import PreTokenizer
 from engine.tokenizers.rules import FALLBACK, PRE_TOKENIZERS
 from engine.tokenizers.vocabulary import read_vocabulary
 
 _PREFIX = "tokenizer.ggml."
+
+KINDS: dict[str, str] = {
+    "gpt2": "byte-level byte pairs",
+    "gemma4": "byte pairs of whole characters",
+    "llama": "SentencePiece byte pairs with scores",
+}
+"""`tokenizer.ggml.model` of every kind that `load_tokenizer` builds, and what it is."""
+
+SPLIT_BY_RULE = frozenset({"gpt2", "gemma4"})
+"""Kinds that split a text into words first, by a rule of `rules.py`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +39,33 @@ class TokenizerOutline:
     warnings: tuple[str, ...]
 
 
+def kind_of(metadata: Metadata) -> str:
+    """A key of KINDS.  Raises TokenizerError where the file names none, UnsupportedModelError for another."""
+    key = _PREFIX + "model"
+    if key not in metadata:
+        raise TokenizerError(f"{metadata.file_name}: the file names no tokenizer ({key} is missing).")
+    model = metadata.get_string(key)
+    if model not in KINDS:
+        raise UnsupportedModelError(
+            f"{metadata.file_name}: the tokenizer kind {model!r} is not supported.",
+            f"Choose a model with a tokenizer of one of these kinds: {', '.join(KINDS)}.",
+        )
+    return model
+
+
 def outline_tokenizer(metadata: Metadata) -> TokenizerOutline:
     """Reads and checks what takes little time: kind, rule, vocabulary.
 
-    Raises TokenizerError and ModelFileError as `load_tokenizer` does for a vocabulary that is damaged.
+    Raises what `load_tokenizer` raises for another kind and for a vocabulary that is damaged.
     """
-    model = metadata.get_string(_PREFIX + "model", "")
+    model = kind_of(metadata)
     pre = "gemma4" if model == "gemma4" else metadata.get_string(_PREFIX + "pre", "")
     vocabulary = read_vocabulary(metadata)
-    name, reason, warnings = "", "This kind of vocabulary needs no rule for splitting text.", ()
-    if model in ("gpt2", "gemma4"):
+    name, reason = "", "This kind of vocabulary needs no rule for splitting text."
+    warnings: tuple[str, ...] = ()
+    if model in SPLIT_BY_RULE:
         rule, warnings = choose_rule(pre)
-        name = rule.name
-        reason = _why(pre, rule)
+        name, reason = rule.name, _why(pre, rule)
     return TokenizerOutline(model, pre, name, reason, vocabulary.n_tokens, (*vocabulary.warnings, *warnings))
 
 
