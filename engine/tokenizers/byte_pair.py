@@ -60,12 +60,10 @@ class BytePairTokenizer(Tokenizer):
             raise TokenizerError(
                 "The file lists no merges (tokenizer.ggml.merges), so words cannot be put together."
             )
-        broken = sum(" " not in merge for merge in merges)
+        broken = [merge for merge in merges if " " not in merge]
         if broken:
-            warnings = (
-                *warnings,
-                f"{broken:,} of {len(merges):,} merges of the vocabulary name no pair and are left out.",
-            )
+            count = f"{len(broken):,} of {len(merges):,}"
+            warnings = (*warnings, f"{count} merges of the vocabulary name no pair and are left out.")
         super().__init__(vocabulary, pre=pre, add_bos=add_bos, add_eos=add_eos, warnings=warnings)
         self._rule = rule
         # No symbol holds a space, so "left right" names a pair without doubt; of equal ones the first counts.
@@ -88,9 +86,6 @@ class BytePairTokenizer(Tokenizer):
     def _splitters(self) -> tuple[Splitter, ...]:
         return self._rule.splitters
 
-    def _priority(self, left: str, right: str) -> int | None:
-        return self._ranks.get(f"{left} {right}")
-
     def _encode_plain(self, text: str) -> list[int]:
         return self._encode_plain_text(text)
 
@@ -99,7 +94,7 @@ class BytePairTokenizer(Tokenizer):
         if self._rule.ignore_merges and visible in self._ids:
             return [self._ids[visible]]
         ids: list[int] = []
-        for symbol in merge_symbols(visible, self._priority):
+        for symbol in merge_symbols(visible, self._ranks, " "):
             token = self._ids.get(symbol)
             # A joined symbol that is no token is spelt byte by byte.  A byte without a token is left out, as
             # llama.cpp does: it was not in the training text, and the unknown token may be a control token.
@@ -149,7 +144,7 @@ class SpacedBytePairTokenizer(BytePairTokenizer):
         if word in self._ids and not word.strip("\n"):
             return [self._ids[word]]
         ids: list[int] = []
-        for symbol in merge_symbols(word, self._priority):
+        for symbol in merge_symbols(word, self._ranks, " "):
             token = self._ids.get(symbol)
             ids += [token] if token is not None else spelt_in_bytes(symbol, self._byte_ids, self.unk_id)
         return ids

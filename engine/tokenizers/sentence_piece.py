@@ -55,7 +55,8 @@ class SentencePieceTokenizer(Tokenizer):
         normal = vocabulary.ids_of_kind(TokenKind.NORMAL, TokenKind.UNUSED)
         texts = vocabulary.texts
         self._ids = {texts[token]: token for token in normal}
-        self._costs: list[float] = (-scores).tolist()
+        costs: list[float] = (-scores).tolist()
+        self._costs = {text: costs[token] for text, token in self._ids.items()}
         self._word_start = word_starts(self._ids)
         self._words = WordCache(self._encode_word)
 
@@ -63,17 +64,13 @@ class SentencePieceTokenizer(Tokenizer):
     def strips_leading_space(self) -> bool:
         return self._add_space_prefix
 
-    def _priority(self, left: str, right: str) -> float | None:
-        token = self._ids.get(left + right)
-        return None if token is None else self._costs[token]
-
     def _encode_plain(self, text: str) -> list[int]:
         prefix = SPACE if self._add_space_prefix else ""
         return self._words.encode(self._word_start.split(prefix + text.replace(" ", SPACE)))
 
     def _encode_word(self, word: str) -> list[int]:
         ids: list[int] = []
-        for symbol in merge_symbols(word, self._priority):
+        for symbol in merge_symbols(word, self._costs):
             token = self._ids.get(symbol)
             ids += [token] if token is not None else spelt_in_bytes(symbol, self._byte_ids, self.unk_id)
         return ids
