@@ -138,6 +138,13 @@ class Tensor:
         offset = self.offset + start // block * self.strides[axis]
         return replace(self, shape=tuple(shape), offset=offset)
 
+    def part(self, index: int) -> Tensor:
+        """One element of the first axis: of experts' matrices, that of one expert.  Raises ValueError."""
+        if len(self.shape) < 2 or not 0 <= index < self.shape[0]:
+            raise ValueError(f"{self.name}: {self.shape} has no part {index}")
+        offset = self.offset + index * self.strides[0]
+        return replace(self, shape=self.shape[1:], strides=self.strides[1:], offset=offset)
+
     def as_bytes(self) -> NDArray[np.uint8]:
         """uint8[..., blocks, block_bytes], a strided view without a copy.
 

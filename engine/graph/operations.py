@@ -29,8 +29,12 @@ OPERATIONS: Mapping[str, str] = {
     "rope": "rotary position embedding of [n, heads, head_size], pairs by `mode`",
     "grow_with_position": "x * (1 + scale * ln(1 + floor(position / length))) of [n, heads, head_size]",
     "store_kv": "adds this batch's keys and values to the KV cache of `layer`",
-    "attention": "softmax(q k^T * scale) v over the KV cache of `layer`, causal, within `window`",
+    "attention": "softmax(q k^T * scale) v over the KV cache of `layer`, causal, within `window`, with sinks",
     "gate": "activation(gate) * up, activation silu or gelu (tanh form)",
+    "choose_experts": "the best experts of each token, int32[n, n_used]; the lower number of equal ones",
+    "weigh_experts": "the gating (softmax or sigmoid) of the experts' scores at the chosen ones",
+    "experts": "sum over a token's experts of weight * down(activation(gate x, up x))",
+    "gate_tokens": "y * sigmoid(x . weight), one factor for each token",
     "activate": "activation gelu (tanh form) or gelu_erf (exact form)",
     "add": "a + b",
     "scale": "x * factor",
@@ -41,8 +45,8 @@ OPERATIONS: Mapping[str, str] = {
 }
 
 IN_PLACE = frozenset(
-    {"rms_norm", "layer_norm", "add_bias", "rope", "gate", "activate", "add", "scale", "soft_cap"}
-    | {"grow_with_position"}
+    {"rms_norm", "layer_norm", "add_bias", "rope", "gate", "gate_tokens", "activate", "add", "scale"}
+    | {"soft_cap", "grow_with_position"}
 )
 """Operations whose result may overwrite their first input when nobody reads that afterwards."""
 
@@ -92,7 +96,7 @@ class Graph:
     def has(self, weight: str) -> bool:
         return weight in self.tensors
 
-    def _weight(self, name: str, shape: tuple[int | None, ...]) -> Tensor:
+    def weight(self, name: str, shape: tuple[int | None, ...]) -> Tensor:
         """The named tensor; raises `ModelFileError` where it is missing or of another shape (None: any)."""
         tensor = self.tensors.get(name)
         if tensor is None:
@@ -113,17 +117,17 @@ class Graph:
         return Node("hidden", "hidden", (), (), (self.batch.n_tokens, width))
 
     def embed(self, tokens: Node, weight: str, n_vocabulary: int, width: int, scale: float = 1.0) -> Node:
-        self._weight(weight, (n_vocabulary, width))
+        self.weight(weight, (n_vocabulary, width))
         shape = (*tokens.shape, width)
         return Node("embed", "embed", (tokens,), (weight,), shape, attributes={"scale": scale})
 
     def embed_positions(self, weight: str, n_positions: int, width: int) -> Node:
         """Learned embeddings of the positions: float32[n, width]; the weight is [n_positions, width]."""
-        self._weight(weight, (n_positions, width))
+        self.weight(weight, (n_positions, width))
         return Node("embed_positions", weight, (), (weight,), (self.batch.n_tokens, width))
 
     def rms_norm(self, x: Node, weight: str, epsilon: float) -> Node:
-        self._weight(weight, (x.shape[-1],))
+        self.weight(weight, (x.shape[-1],))
         return Node("rms_norm", weight, (x,), (weight,), x.shape, attributes={"epsilon": epsilon})
 
     def layer_norm(self, x: Node, weight: str, epsilon: float) -> Node:
@@ -132,21 +136,21 @@ class Graph:
         Of x [n, heads, head_size] each head has its own row of the weight [heads, head_size].
         """
         shape = x.shape[1:]
-        self._weight(weight, shape)
+        self.weight(weight, shape)
         bias = weight.removesuffix(".weight") + ".bias"
         weights: tuple[str, ...] = (weight,)
         if bias in self.tensors:
-            self._weight(bias, shape)
+            self.weight(bias, shape)
             weights = (weight, bias)
         return Node("layer_norm", weight, (x,), weights, x.shape, attributes={"epsilon": epsilon})
 
     def linear(self, x: Node, weight: str, n_out: int | None = None) -> Node:
         """float32[n, in] -> float32[n, out]; the weight is [out, in].  A ``.bias`` beside it is added."""
-        tensor = self._weight(weight, (n_out, x.shape[-1]))
+        tensor = self.weight(weight, (n_out, x.shape[-1]))
         y = Node("linear", weight, (x,), (weight,), (*x.shape[:-1], tensor.shape[0]))
         bias = weight.removesuffix(".weight") + ".bias"
         if weight.endswith(".weight") and bias in self.tensors:
-            self._weight(bias, (tensor.shape[0],))
+            self.weight(bias, (tensor.shape[0],))
             y = Node("add_bias", bias, (y,), (bias,), y.shape)
         return y
 
@@ -186,7 +190,7 @@ class Graph:
         if len(x.shape) != 3 or not 0 < n_dims <= x.shape[-1] or n_dims % 2:
             raise ModelFileError(f"Rotating {n_dims} of {x.shape[-1]} dimensions of a head is not possible.")
         if factors is not None:
-            self._weight(factors, (n_dims // 2,))
+            self.weight(factors, (n_dims // 2,))
         start, end = ramp or NO_RAMP
         attributes: dict[str, Attribute] = {"mode": mode, "base": base, "n_dims": n_dims, "scale": scale}
         attributes |= {"length": length, "ramp_start": start, "ramp_end": end}
@@ -198,9 +202,22 @@ class Graph:
         return Node("grow_with_position", f"{x.name} grown", (x,), (), x.shape, attributes=attributes)
 
     def attention(
-        self, q: Node, k: Node, v: Node, *, layer: int, scale: float, window: int = 0, soft_cap: float = 0.0
+        self,
+        q: Node,
+        k: Node,
+        v: Node,
+        *,
+        layer: int,
+        scale: float,
+        window: int = 0,
+        soft_cap: float = 0.0,
+        sinks: str | None = None,
     ) -> Node:
-        """Stores k, v [n, kv_heads, head_size] in the cache and attends from q [n, heads, head_size]."""
+        """Stores k, v [n, kv_heads, head_size] in the cache and attends from q [n, heads, head_size].
+
+        sinks names an optional weight float32[heads]: a further score of each head that takes its share of
+        the softmax and stands for no value.
+        """
         if k.shape != v.shape or q.shape[1] % k.shape[1] or q.shape[2] != k.shape[2]:
             raise ModelFileError(
                 f"Attention heads do not fit: {q.shape[1]} query and {k.shape[1]} key heads of "
@@ -209,7 +226,11 @@ class Graph:
         cache: dict[str, Attribute] = {"layer": layer, "window": window}
         stored = Node("store_kv", f"layer {layer} store_kv", (k, v), (), (), "none", cache)
         attributes = {**cache, "scale": scale, "soft_cap": soft_cap, "n_kv_heads": k.shape[1]}
-        return Node("attention", f"layer {layer} attention", (q, stored), (), q.shape, attributes=attributes)
+        if sinks is not None:
+            self.weight(sinks, (q.shape[1],))
+        weights = (sinks,) if sinks else ()
+        name = f"layer {layer} attention"
+        return Node("attention", name, (q, stored), weights, q.shape, attributes=attributes)
 
     def gate(self, gate: Node, up: Node, activation: Literal["silu", "gelu"]) -> Node:
         if gate.shape != up.shape:

@@ -40,6 +40,12 @@ def bind_gelu_multiply(gate: Floats, up: Floats, out: Floats, threads: int) -> C
     return _bind_gate("gelu_multiply", gate, up, out, threads)
 
 
+def bind_clamped_swiglu(gate: Floats, up: Floats, out: Floats, threads: int) -> Callable[[], None]:
+    """out = g sigmoid(1.702 g) (u + 1), where g is gate held below 7 and u is up held to -7 ... 7; arrays of
+    one shape; out may be gate or up."""
+    return _bind_gate("clamped_swiglu", gate, up, out, threads)
+
+
 def _bind_activation(kernel: str, x: Floats, out: Floats, threads: int) -> Callable[[], None]:
     check_threads(threads)
     flat = _flat(out, x=x)

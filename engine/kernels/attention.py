@@ -25,14 +25,16 @@ _CHUNK_TILES = 4
 
 
 def _kernel_arrays(cache: LayerKV) -> tuple[NDArray[Any], ...]:
-    """What `attention` takes: numbers of both kinds, where the other kind has no sequences, and scales."""
+    """What `attention` takes: numbers of all kinds, where the other kinds have no sequences, and scales."""
     sequences, heads, tiles, head_size, _ = cache.keys.shape
     keys, values = cache.keys.reshape(sequences, heads, tiles, head_size * TILE), cache.values
-    other = np.int8 if cache.kind == "f16" else np.int16
-    none = np.empty((0, *keys.shape[1:]), other), np.empty((0, *values.shape[1:]), other)
     if cache.kind == "f16":
-        return (keys.view(np.int16), values.view(np.int16), *none, cache.key_scales, cache.value_scales)
-    return (*none, keys, values, cache.key_scales, cache.value_scales)
+        keys, values = keys.view(np.int16), values.view(np.int16)
+    numbers: list[NDArray[Any]] = []
+    for dtype in (np.int16, np.int8, np.float32):
+        for own in (keys, values):
+            numbers.append(own if own.dtype == dtype else np.empty((0, *own.shape[1:]), dtype))
+    return (*numbers, cache.key_scales, cache.value_scales)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,12 +108,14 @@ def bind_attention(
     window: int,
     scale: float,
     cap: float = 0.0,
+    sinks: Floats | None = None,
 ) -> Callable[[], None]:
     """q, out: float32[n, heads, head_size] or [n, heads * head_size], not the same array; positions and
     sequences: int32[n], read at each call, whose values the caller checks with `check_batch`.
 
     A query at position p sees max(0, p - window + 1) to p, or 0 to p where window is 0; the cache must hold
-    them.  cap: soft cap of the scores, 0 for none.  Raises ValueError or TypeError.
+    them.  cap: soft cap of the scores, 0 for none.  sinks: float32[heads], a further score of each head that
+    stands for no value.  Raises ValueError or TypeError.
     """
     check_cache(cache)
     _, kv_heads, _, head_size = cache.values.shape
@@ -127,6 +131,8 @@ def bind_attention(
     require(head_size == scratch.head_size, "scratch was made for another head size")
     require(n <= scratch.max_tokens, f"{n} tokens; the scratch was made for {scratch.max_tokens}")
     require(cache.capacity <= scratch.capacity, "scratch was made for smaller caches")
+    sinks = np.empty(0, np.float32) if sinks is None else sinks
+    check_array("sinks", sinks, np.float32, (kv_heads * scratch.group if sinks.size else 0,))
     require(window >= 0 and cap >= 0.0, "window and cap must not be negative")
     return partial(
         load_kernel("attention"),
@@ -136,6 +142,7 @@ def bind_attention(
         sequences,
         *_kernel_arrays(cache),
         *scratch.arrays,
+        sinks,
         scratch.block_size,
         scratch.chunk_tiles,
         window,

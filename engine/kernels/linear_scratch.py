@@ -36,7 +36,8 @@ class LinearScratch:
 
     tokens: activations as the product reads them; token_scales, token_sums: of their fixed-point blocks;
     panels: decoded weights; panel_scales, panel_offsets: of fixed-point ones; totals: sums of a group of
-    rows; bits and work: one piece per thread.  Zeros at first: padding must stay finite.
+    rows; bits and work: one piece per thread; found: whether a thread met a damaged scale.  Zeros at first:
+    padding must stay finite.
     held: whose activations are in tokens, so that products of the same ones need not prepare them again.
     """
 
@@ -49,6 +50,7 @@ class LinearScratch:
     totals: Floats
     bits: NDArray[np.uint32]
     work: Floats
+    found: NDArray[np.int64]
     held: tuple[object, ...] | None = None
 
     @classmethod
@@ -70,12 +72,13 @@ class LinearScratch:
             totals=np.zeros(threads * padded * GROUP, np.float32),
             bits=np.zeros((threads, 2 * GROUP), np.uint32),
             work=np.zeros((threads, 3, 1024), np.float32),
+            found=np.zeros((threads, 2), np.int64),
         )
 
     @property
     def nbytes(self) -> int:
         arrays = (self.tokens, self.token_scales, self.token_sums, self.panels, self.panel_scales)
-        arrays += (self.panel_offsets, self.totals, self.bits, self.work)  # type: ignore[assignment]
+        arrays += (self.panel_offsets, self.totals, self.bits, self.work, self.found)  # type: ignore[assignment]
         return sum(int(array.nbytes) for array in arrays)
 
     def take(self, source: object, *form: object) -> bool:
@@ -84,6 +87,10 @@ class LinearScratch:
         fill = source is None or self.held != wanted
         self.held = wanted
         return fill
+
+    def forget(self) -> None:
+        """Products that are made from now on prepare their tokens."""
+        self.held = None
 
 
 def round_up(count: int, step: int) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.gguf.tensor_types import QuantType
 from engine.kernels.checks import check_array, check_output, require
 from engine.kernels.linear import bind_linear
 from engine.kernels.linear_scratch import LinearScratch
@@ -39,6 +40,10 @@ class MappedWeight:
         shape = self.tensor.shape
         fits = len(shape) == 2 and min(shape) > 0 and self.tensor.is_contiguous
         require(fits, f"{self.tensor.name}: {shape} is no matrix without gaps")
+
+    @property
+    def type(self) -> QuantType:
+        return self.tensor.type
 
     @property
     def rows(self) -> int:

@@ -10,7 +10,14 @@ from engine.backends.cpu.huge_pages import HugePages
 from engine.backends.cpu.kv_cache import cache_bytes
 from engine.backends.cpu.rope_table import rope_key, table_bytes
 from engine.backends.cpu.scratch import scratch_bytes
-from engine.backends.cpu.weights import WeightSet, is_matrix, map_weights, pack_weights, packed_bytes
+from engine.backends.cpu.weights import (
+    WeightSet,
+    is_matrix,
+    map_weights,
+    matrices_of,
+    pack_weights,
+    packed_bytes,
+)
 from engine.backends.interface import (
     Backend,
     CacheSpec,
@@ -62,8 +69,9 @@ class CpuBackend(Backend):
             if step.node.operation == "rope"
         }
         tables = sum(table_bytes(spec.context_size, n_dims) for n_dims in ropes.values())
-        max_columns = max((tensor.shape[1] for tensor in weights.values() if is_matrix(tensor)), default=1)
-        mapped = [] if self.repack else [MappedWeight(t) for t in weights.values() if is_matrix(t)]
+        max_columns = max((tensor.shape[-1] for tensor in weights.values() if is_matrix(tensor)), default=1)
+        matrices = [] if self.repack else [m for tensor in weights.values() for m in matrices_of(tensor)]
+        mapped = [MappedWeight(matrix) for matrix in matrices]
         try:
             scratch = scratch_bytes(plan, max_columns, spec, self.threads or 1, mapped)
         except MemoryError as error:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.backends.cpu.experts import lower_choose, lower_experts, lower_gate_tokens, lower_weigh
 from engine.backends.cpu.program import Call, Program
 from engine.graph.operations import Node
 from engine.graph.plan import is_view
@@ -154,6 +155,7 @@ def _attention(context: CpuContext, program: Program, node: Node) -> Call:
         int(at["window"]),
         float(at["scale"]),
         float(at["soft_cap"]),
+        context.weights.vectors[node.weights[0]] if node.weights else None,
     )
 
 
@@ -211,6 +213,10 @@ LOWERINGS: Mapping[str, Callable[[CpuContext, Program, Node], Call | None]] = {
     "store_kv": _store_kv,
     "attention": _attention,
     "gate": _gate,
+    "choose_experts": lower_choose,
+    "weigh_experts": lower_weigh,
+    "experts": lower_experts,
+    "gate_tokens": lower_gate_tokens,
     "activate": _activate,
     "add": _add,
     "scale": _scale,

@@ -34,6 +34,7 @@ class Program:
         self._arrays: dict[Node, NDArray[Any]] = {}
         self.hidden: NDArray[np.float32] | None = None
         self._calls: list[Call] = []
+        self._should_stop: ShouldStop | None = None
         for step in plan.steps:
             self._arrays[step.node] = self._array_of(step.node, step.offset)
         for step in plan.steps:
@@ -57,7 +58,8 @@ class Program:
         return self._arrays[node]
 
     def run(self, batch: Batch, should_stop: ShouldStop | None = None) -> None:
-        """should_stop is asked before each call.  Raises `Cancelled`."""
+        """should_stop is asked before each call, and by calls that take long.  Raises `Cancelled`."""
+        self._should_stop = should_stop
         self.tokens[:] = batch.tokens
         self.positions[:] = batch.positions
         self.sequences[:] = batch.sequences
@@ -67,6 +69,10 @@ class Program:
                 raise ValueError("this plan begins with hidden states, and the batch has none")
             self.hidden[:] = batch.hidden
         for call in self._calls:
-            if should_stop is not None and should_stop():
-                raise Cancelled("The batch was cancelled.")
+            self.stop_if_asked()
             call()
+
+    def stop_if_asked(self) -> None:
+        """Raises `Cancelled` where the batch is no longer wanted."""
+        if self._should_stop is not None and self._should_stop():
+            raise Cancelled("The batch was cancelled.")

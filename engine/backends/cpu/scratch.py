@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from engine.backends.cpu.expert_scratch import ExpertScratch, ExpertShape, expert_shapes
 from engine.backends.interface import CacheSpec
 from engine.graph.plan import Plan
 from engine.kernels.attention import SPLIT_TOKENS, AttentionScratch
@@ -17,7 +18,7 @@ HeadShape = tuple[int, int, int]
 
 class Scratch:
     """linear serves every product of the context, window those with weights in a file's map;
-    attention has pieces for one token, for a few, and for prompts."""
+    attention has pieces for one token, for a few, and for prompts; experts one for each shape of layers."""
 
     def __init__(
         self, max_columns: int, spec: CacheSpec, threads: int, mapped: Iterable[MappedWeight] = ()
@@ -28,6 +29,7 @@ class Scratch:
         self.linear = LinearScratch.allocate(spec.max_batch, max_columns, threads)
         self.window = Window(mapped, spec.max_batch, threads)
         self._attention: dict[tuple[int, HeadShape], AttentionScratch] = {}
+        self._experts: dict[ExpertShape, ExpertScratch] = {}
 
     def attention(self, n_tokens: int, shape: HeadShape) -> AttentionScratch:
         """For n_tokens queries, as `attention_sizes` tells."""
@@ -37,16 +39,23 @@ class Scratch:
             self._attention[size, shape] = made
         return self._attention[size, shape]
 
+    def experts(self, shape: ExpertShape) -> ExpertScratch:
+        if shape not in self._experts:
+            self._experts[shape] = ExpertScratch(self._max_batch, shape)
+        return self._experts[shape]
+
     def clear(self) -> None:
         """Gives the memory back; nothing can be bound afterwards."""
         self.linear = LinearScratch.allocate(1, 1, 1)
         self.window = Window((), 1, 1)
         self._attention.clear()
+        self._experts.clear()
 
     @property
     def nbytes(self) -> int:
         products = self.linear.nbytes + self.window.nbytes
-        return products + sum(scratch.nbytes for scratch in self._attention.values())
+        experts = sum(scratch.nbytes for scratch in self._experts.values())
+        return products + experts + sum(scratch.nbytes for scratch in self._attention.values())
 
 
 def attention_sizes(max_batch: int) -> tuple[int, ...]:
@@ -71,4 +80,6 @@ def scratch_bytes(
     for shape in head_shapes(plan):
         for size in attention_sizes(spec.max_batch):
             scratch.attention(size, shape)
+    for experts in expert_shapes(plan):
+        scratch.experts(experts)
     return scratch.nbytes

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,30 +24,41 @@ Matrix = PackedWeight | MappedWeight
 
 @dataclass(slots=True)
 class WeightSet:
-    """matrices by name (2-D tensors), vectors by name (norms, biases, rope factors), as float32.
+    """matrices by name (2-D tensors), experts by name (3-D tensors, one matrix for each), vectors by name
+    (norms, biases, rope factors), as float32.
 
     arena: holds the packed matrices.  sources: of the matrices that stay in a file's map.
     """
 
     matrices: dict[str, Matrix] = field(default_factory=dict)
+    experts: dict[str, tuple[Matrix, ...]] = field(default_factory=dict)
     vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
     arena: Arena = field(default_factory=lambda: Arena(0))
     sources: list[FileSource] = field(default_factory=list)
 
     @property
     def nbytes(self) -> int:
-        return sum(matrix.nbytes for matrix in self.matrices.values()) + sum(
+        return sum(matrix.nbytes for matrix in self.every_matrix()) + sum(
             vector.nbytes for vector in self.vectors.values()
         )
 
     @property
     def max_columns(self) -> int:
         """Of the widest matrix, which decides how much scratch a product needs."""
-        return max((matrix.cols for matrix in self.matrices.values()), default=1)
+        return max((matrix.cols for matrix in self.every_matrix()), default=1)
 
     @property
     def mapped(self) -> list[MappedWeight]:
-        return [matrix for matrix in self.matrices.values() if isinstance(matrix, MappedWeight)]
+        return [matrix for matrix in self.every_matrix() if isinstance(matrix, MappedWeight)]
+
+    def every_matrix(self) -> Iterator[Matrix]:
+        return chain(self.matrices.values(), *self.experts.values())
+
+    def experts_of(self, names: tuple[str, ...]) -> tuple[Matrix, ...]:
+        """One matrix for each expert, of the tensor that holds them all or of one for each."""
+        if names[0] in self.experts:
+            return self.experts[names[0]]
+        return tuple(self.matrices[name] for name in names)
 
     def require_whole(self) -> None:
         """Raises `ModelFileError` where a file was cut short whose map is still needed."""
@@ -54,13 +67,24 @@ class WeightSet:
 
 
 def is_matrix(tensor: Tensor) -> bool:
-    """Whether it is multiplied with.  Norms of heads have two axes too, but are used as they are."""
-    return len(tensor.shape) > 1 and not tensor.name.endswith("_norm.weight")
+    """Whether it is multiplied with.  Norms of heads and biases of experts have two axes too, but are used as
+    they are."""
+    return len(tensor.shape) > 1 and not tensor.name.endswith(("_norm.weight", ".bias"))
+
+
+def matrices_of(tensor: Tensor) -> list[Tensor]:
+    """The matrix that a tensor is, or those of the experts it holds; none of a vector."""
+    if not is_matrix(tensor):
+        return []
+    return [tensor] if len(tensor.shape) == 2 else [tensor.part(index) for index in range(tensor.shape[0])]
 
 
 def packed_bytes(tensor: Tensor) -> int:
-    """Bytes a tensor will take once packed: rows are filled up to whole groups."""
-    return packed_nbytes(tensor.type, *tensor.shape) if is_matrix(tensor) else 4 * tensor.n_elements
+    """Bytes a tensor will take once packed: rows, of each expert, are filled up to whole groups."""
+    if not is_matrix(tensor):
+        return 4 * tensor.n_elements
+    *experts, rows, columns = tensor.shape
+    return prod(experts) * packed_nbytes(tensor.type, rows, columns)
 
 
 def pack_weights(tensors: Mapping[str, Tensor], threads: int, progress: Progress) -> WeightSet:
@@ -72,11 +96,12 @@ def pack_weights(tensors: Mapping[str, Tensor], threads: int, progress: Progress
         )
         avoid_huge_pages(weights.arena.memory)
         packer = Packer(threads)
+
+        def pack(matrix: Tensor) -> Matrix:
+            return packer.pack(matrix, weights.arena.take(packed_bytes(matrix)))
+
         for name, tensor in _with_progress(tensors, progress):
-            if is_matrix(tensor):
-                weights.matrices[name] = packer.pack(tensor, weights.arena.take(packed_bytes(tensor)))
-            else:
-                weights.vectors[name] = dequantise(tensor.in_memory())
+            _take(weights, name, tensor, pack)
     except MemoryError as error:
         raise OutOfMemoryError("There is no memory left for the weights.") from error
     return weights
@@ -86,14 +111,21 @@ def map_weights(tensors: Mapping[str, Tensor], progress: Progress) -> WeightSet:
     """Leaves every matrix where the file holds it; otherwise as `pack_weights`."""
     weights = WeightSet()
     for name, tensor in _with_progress(tensors, progress):
-        if is_matrix(tensor):
-            weights.matrices[name] = MappedWeight(tensor)
-        else:
-            weights.vectors[name] = dequantise(tensor.in_memory())
+        _take(weights, name, tensor, MappedWeight)
     # Asked before every run: one for each file is enough.
     sources = {tensor.source.file: tensor.source for tensor in tensors.values() if tensor.source is not None}
     weights.sources = list(sources.values())
     return weights
+
+
+def _take(weights: WeightSet, name: str, tensor: Tensor, make: Callable[[Tensor], Matrix]) -> None:
+    """Puts a tensor where it belongs."""
+    if not is_matrix(tensor):
+        weights.vectors[name] = dequantise(tensor.in_memory())
+    elif len(tensor.shape) == 2:
+        weights.matrices[name] = make(tensor)
+    else:
+        weights.experts[name] = tuple(make(matrix) for matrix in matrices_of(tensor))
 
 
 def _with_progress(tensors: Mapping[str, Tensor], progress: Progress) -> Iterator[tuple[str, Tensor]]:

@@ -6,11 +6,22 @@ One piece of work is one KV head, a block of queries, and, where queries are few
 is one (query, query head).  Both products are those of `panel_rows`: 64 numbers of a head against 2 x 32 positions,
 and 64 positions against 32 numbers of a head.  Chunks end at fixed positions and are put together in their order, so
 the number of threads never changes a result.
+
+A sink (Xiao et al., "Efficient Streaming Language Models with Attention Sinks", 2023; learned ones: gpt-oss) is a score
+of a head without a value: all it does is to be added, as exp(sink - peak), to the sum that a row is divided by.
 """
 
 import numpy as np
 
-from .kv_tiles import clear, decode_byte_keys, decode_byte_values, decode_half_keys, decode_half_values
+from .kv_tiles import (
+    clear,
+    copy_keys,
+    copy_values,
+    decode_byte_keys,
+    decode_byte_values,
+    decode_half_keys,
+    decode_half_values,
+)
 from .panel_rows import multiply_tile
 from .tile_softmax import UNSEEN, soften_rows
 
@@ -78,14 +89,15 @@ def unpack_row(gathered, row, tile, factor, out):
               min(64, out.shape[0] - block * 64))
 
 
-def attend(q, positions, keys, values, byte_keys, byte_values, key_scales, value_scales, sequence, head, first, last,
-           begin, end, group, window, scale, cap, tile, key_panel, value_panel, key_bits, value_bits, packed, scores, weights, gathered,
+def attend(q, positions, keys, values, byte_keys, byte_values, whole_keys, whole_values, key_scales, value_scales,
+           sequence, head, first, last, begin, end, group, window, scale, cap, tile, key_panel, value_panel, key_bits, value_bits, packed, scores, weights, gathered,
            peaks, sums, line, bits, floats):
     """Queries first to last, all of one sequence, against tiles begin to end of one KV head: gathered [row tiles,
     head blocks, tile * 64], peaks and sums of the softmax."""
     head_size = values.shape[3]
     n_tiles_of_ring = keys.shape[2]
-    halves = byte_keys.shape[0] == 0
+    halves = keys.shape[0] > 0
+    bytes_ = byte_keys.shape[0] > 0
     n_rows = (last - first) * group
     n_row_tiles = (n_rows + tile - 1) // tile
     pack_queries(q, first, n_rows, group, head, head_size, scale, packed, tile)
@@ -103,10 +115,13 @@ def attend(q, positions, keys, values, byte_keys, byte_values, key_scales, value
         if halves:
             decode_half_keys(keys[sequence, head, ring], key_bits, key_panel)
             decode_half_values(values[sequence, head, ring * 64:], n_slots, value_bits, value_panel)
-        else:
+        elif bytes_:
             decode_byte_keys(byte_keys[sequence, head, ring], key_scales[sequence, head, ring], key_panel)
             decode_byte_values(byte_values[sequence, head, ring * 64:], value_scales[sequence, head, ring * 64:],
                                n_slots, value_panel)
+        else:
+            copy_keys(whole_keys[sequence, head, ring], key_panel)
+            copy_values(whole_values[sequence, head, ring * 64:], n_slots, value_panel)
         for row_tile in range(n_row_tiles):
             clear(scores, 0)
             for part in range(key_panel.shape[0]):
@@ -117,13 +132,20 @@ def attend(q, positions, keys, values, byte_keys, byte_values, key_scales, value
                 multiply_tile(value_panel[part], weights, gathered[row_tile, part], tile)
 
 
-def merge_chunks(partial, partial_statistics, row, n_chunks, out):
+def sink_share(sinks, head, peak):
+    """What a head's sink adds to a sum of exp(score - peak); exp(88), nearly the largest number, is the most."""
+    if sinks.shape[0] == 0:
+        return np.float32(0)
+    return np.float32(np.exp(np.float64(min(sinks[head] - peak, np.float32(88)))))
+
+
+def merge_chunks(partial, partial_statistics, row, n_chunks, sinks, head, out):
     """The chunks of one row, [chunks, rows, head_size] with peaks and sums [2, chunks, rows], put together."""
     peak = partial_statistics[0, 0, row]
     for chunk in range(1, n_chunks):
         peak = max(peak, partial_statistics[0, chunk, row])
     clear(out, 0)
-    total = np.float32(0)
+    total = sink_share(sinks, head, peak)
     for chunk in range(n_chunks):
         factor = np.float32(np.exp(np.float64(partial_statistics[0, chunk, row] - peak)))
         total += factor * partial_statistics[1, chunk, row]
@@ -136,24 +158,28 @@ def merge_chunks(partial, partial_statistics, row, n_chunks, out):
 
 # pythran export attention(float32[:,:] order(C), float32[:,:] order(C), int32[:] order(C), int32[:] order(C),
 #                          int16[:,:,:,:] order(C), int16[:,:,:,:] order(C), int8[:,:,:,:] order(C),
-#                          int8[:,:,:,:] order(C), float32[:,:,:,:,:] order(C), float32[:,:,:,:] order(C),
+#                          int8[:,:,:,:] order(C), float32[:,:,:,:] order(C), float32[:,:,:,:] order(C),
+#                          float32[:,:,:,:,:] order(C), float32[:,:,:,:] order(C),
 #                          float32[:,:,:] order(C), float32[:,:,:] order(C), int32[:,:,:] order(C),
 #                          int32[:,:,:] order(C), float32[:,:,:,:] order(C), float32[:,:] order(C),
 #                          float32[:,:] order(C), float32[:,:,:,:] order(C), float32[:,:] order(C),
 #                          float32[:,:] order(C), float32[:,:] order(C), int32[:,:] order(C), float32[:,:] order(C),
-#                          float32[:,:,:] order(C), float32[:,:,:] order(C), int, int, int, float32, float32, int, int)
-def attention(q, out, positions, sequences, keys, values, byte_keys, byte_values, key_scales, value_scales,
-              key_panels, value_panels, key_bits, value_bits, packed, scores, weights, gathered, peaks, sums, lines,
-              bits, floats, partial, partial_statistics, block_size, chunk_tiles, window, scale, cap, widest, threads):
+#                          float32[:,:,:] order(C), float32[:,:,:] order(C), float32[:] order(C), int, int, int,
+#                          float32, float32, int, int)
+def attention(q, out, positions, sequences, keys, values, byte_keys, byte_values, whole_keys, whole_values,
+              key_scales, value_scales, key_panels, value_panels, key_bits, value_bits, packed, scores, weights, gathered, peaks, sums, lines,
+              bits, floats, partial, partial_statistics, sinks, block_size, chunk_tiles, window, scale, cap, widest,
+              threads):
     """q, out: float32[n, heads * head_size]; positions, sequences: int32[n].
 
     Of a cache in float16, as bits: keys int16[sequences, kv_heads, tiles, head_size * 64], values int16[sequences,
-    kv_heads, tiles * 64, head_size].  Of one in 8 bits, where the other has no sequences: byte_keys and byte_values
-    of the same shapes, key_scales [sequences, kv_heads, tiles, head blocks, 64], value_scales [sequences, kv_heads,
-    tiles * 64, head blocks].
+    kv_heads, tiles * 64, head_size].  Of one in 8 bits: byte_keys and byte_values of the same shapes, key_scales
+    [sequences, kv_heads, tiles, head blocks, 64], value_scales [sequences, kv_heads, tiles * 64, head blocks].  Of one
+    in float32: whole_keys and whole_values of the same shapes.  Those of the other kinds have no sequences.
 
-    block_size: queries of one piece of work; chunk_tiles: tiles of a chunk, 0 for no chunks; window: positions seen,
-    0 for all; cap: 0 for none; widest: rows that the registers hold at once.
+    sinks: float32[heads], or of length 0 for none; block_size: queries of one piece of work; chunk_tiles: tiles of a
+    chunk, 0 for no chunks; window: positions seen, 0 for all; cap: 0 for none; widest: rows that the registers hold at
+    once.
 
     Scratch, one row per thread, with head blocks = head_size / 64 rounded up, and row tiles = block_size * heads /
     kv_heads / widest rounded up; zeros at the start: key_panels and value_panels [head blocks, 64 * 64], key_bits and
@@ -195,8 +221,8 @@ def attention(q, out, positions, sequences, keys, values, byte_keys, byte_values
                     to_tile = min(to_tile, chunk_start + chunk_tiles)
                 tile = tile_of((last - first) * group, widest)
                 if from_tile < to_tile:
-                    attend(q, positions, keys, values, byte_keys, byte_values, key_scales, value_scales,
-                           int(sequences[first]), head, first, last, from_tile, to_tile, group, window, scale, cap,
+                    attend(q, positions, keys, values, byte_keys, byte_values, whole_keys, whole_values,
+                           key_scales, value_scales, int(sequences[first]), head, first, last, from_tile, to_tile, group, window, scale, cap,
                            tile, key_panels[thread], value_panels[thread], key_bits[thread], value_bits[thread],
                            packed[thread], scores[thread], weights[thread], gathered[thread], peaks[thread],
                            sums[thread], lines[thread], bits[thread], floats[thread])
@@ -210,7 +236,8 @@ def attention(q, out, positions, sequences, keys, values, byte_keys, byte_values
                             partial_statistics[1, chunk, wanted] = sum_of(sums[thread], row)
                         else:
                             start = query_head * head_size
-                            unpack_row(gathered[thread], row, tile, np.float32(1) / sum_of(sums[thread], row),
+                            total = sum_of(sums[thread], row) + sink_share(sinks, query_head, peaks[thread, row])
+                            unpack_row(gathered[thread], row, tile, np.float32(1) / total,
                                        out[query, start:start + head_size])
                 first = last
 
@@ -222,6 +249,6 @@ def attention(q, out, positions, sequences, keys, values, byte_keys, byte_values
             n_chunks = newest_of(positions, first, last) // 64 // chunk_tiles + 1 - chunk
             for query in range(first, last):
                 for head in range(n_heads):
-                    merge_chunks(partial, partial_statistics, query * n_heads + head, n_chunks,
+                    merge_chunks(partial, partial_statistics, query * n_heads + head, n_chunks, sinks, head,
                                  out[query, head * head_size:(head + 1) * head_size])
             first = last
