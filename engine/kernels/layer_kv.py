@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ Ints = NDArray[np.int32]
 TILE = 64
 """Positions of a tile: keys hold them side by side, so a capacity is a multiple of it."""
 
+_DTYPES: Mapping[KVKind, type[np.generic]] = {"f32": np.float32, "f16": np.uint16, "q8": np.int8}
+
 
 def _layout(
     sequences: int, kv_heads: int, capacity: int, head_size: int, kind: KVKind
@@ -27,7 +30,7 @@ def _layout(
     """Shapes and dtypes of keys, values and their scales."""
     tiles, blocks = -(-capacity // TILE), -(-head_size // TILE)
     scaled = sequences if kind == "q8" else 0
-    dtype = np.int8 if kind == "q8" else np.uint16
+    dtype = _DTYPES[kind]
     yield (sequences, kv_heads, tiles, head_size, TILE), dtype
     yield (sequences, kv_heads, tiles * TILE, head_size), dtype
     yield (scaled, kv_heads, tiles, blocks, TILE), np.float32
@@ -40,13 +43,14 @@ class LayerKV:
 
     f16, bits of half-precision numbers: keys uint16[sequences, kv_heads, capacity / 64, head_size, 64],
     values uint16[sequences, kv_heads, capacity, head_size]; the scales have no sequences.
+    f32: the same in float32.
     q8: keys and values int8 of the same shapes, to be multiplied with key_scales float32[sequences, kv_heads,
     capacity / 64, head_size / 64, 64] and value_scales float32[sequences, kv_heads, capacity,
     head_size / 64]: one for each position and 64 numbers of a head, rounded up.
     """
 
-    keys: NDArray[np.uint16] | NDArray[np.int8]
-    values: NDArray[np.uint16] | NDArray[np.int8]
+    keys: NDArray[Any]
+    values: NDArray[Any]
     key_scales: Floats
     value_scales: Floats
 
@@ -66,7 +70,8 @@ class LayerKV:
 
     @property
     def kind(self) -> KVKind:
-        return "f16" if self.keys.dtype == np.uint16 else "q8"
+        kinds = (kind for kind, dtype in _DTYPES.items() if self.keys.dtype == dtype)
+        return next(kinds, "f16")
 
     @property
     def capacity(self) -> int:
@@ -80,7 +85,7 @@ class LayerKV:
 
 def check_cache(cache: LayerKV) -> None:
     """The arrays fit each other and may be written to.  Raises ValueError or TypeError."""
-    check_output("values", cache.values, np.uint16 if cache.kind == "f16" else np.int8, (None,) * 4)
+    check_output("values", cache.values, _DTYPES[cache.kind], (None,) * 4)
     sequences, heads, capacity, head_size = cache.values.shape
     require(capacity > 0 and capacity % TILE == 0, f"a capacity of {capacity} is no multiple of {TILE}")
     names = ("keys", "values", "key_scales", "value_scales")
@@ -106,6 +111,9 @@ def bind_store_kv(
         scales = cache.key_scales, cache.value_scales
         kernel = load_kernel("store_kv_q8")
         return partial(kernel, *by_head, positions, sequences, cache.keys, cache.values, *scales)
+    if cache.kind == "f32":
+        kernel = load_kernel("store_kv_f32")
+        return partial(kernel, *by_head, positions, sequences, cache.keys, cache.values)
     as_bits = [array.view(np.int32) for array in by_head]
     return partial(load_kernel("store_kv"), *as_bits, positions, sequences, cache.keys, cache.values)
 

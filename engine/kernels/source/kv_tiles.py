@@ -1,7 +1,7 @@
 """Tiles of 64 positions of a KV cache, as float32 panels for `panel_rows`.
 
 float16 has no type in Pythran: its bits are moved to where float32 has them and multiplied (docs/kernels.md).
-8-bit numbers are multiplied with the scale of their position and their 64 numbers of a head.
+8-bit numbers are multiplied with the scale of their position and their 64 numbers of a head; float32 is copied.
 """
 
 import numpy as np
@@ -50,6 +50,28 @@ def decode_half_values(values, n_slots, bits, panel):
             for block in range(panel.shape[0]):
                 width = min(64, head_size - block * 64)
                 widen(values[position, block * 64:], bits[block, position * 64:], panel[block, position * 64:], width)
+    for block in range(panel.shape[0]):
+        clear(panel[block], n_slots * 64)
+
+
+def copy(numbers, out, count):
+    #omp simd
+    for i in range(count):
+        out[i] = numbers[i]
+
+
+def copy_keys(keys, panel):
+    """[head_size * 64] of float32, as `decode_half_keys`."""
+    for block in range(panel.shape[0]):
+        copy(keys[block * 4096:], panel[block], min(4096, keys.shape[0] - block * 4096))
+
+
+def copy_values(values, n_slots, panel):
+    """[slots, head_size] of float32, as `decode_half_values`."""
+    for position in range(n_slots):
+        for block in range(panel.shape[0]):
+            width = min(64, values.shape[1] - block * 64)
+            copy(values[position, block * 64:], panel[block, position * 64:], width)
     for block in range(panel.shape[0]):
         clear(panel[block], n_slots * 64)
 
