@@ -1,5 +1,7 @@
 """The models on this disk: files of the model folder and of folders the person added, used in place.
 
+A model in several files stands there once, with their size together.
+
 Reading a header takes some hundredths of a second, so what was read is remembered by path, time of change
 and size: a folder of many models is listed at once the next time.
 """
@@ -18,8 +20,9 @@ from typing import Any
 
 import app
 from app import paths
-from app.library.model_facts import Memory, ModelFacts, read_facts
+from app.library.model_facts import Memory, ModelFacts, TemplateFacts, read_facts
 from engine.errors import ModelFileError, UnsupportedModelError
+from engine.gguf.parts import read_part_name
 from engine.requests import LoadSettings
 
 log = logging.getLogger(__name__)
@@ -46,17 +49,27 @@ def scan(folders: Iterable[Path], settings: LoadSettings = DEFAULT_SETTINGS) -> 
     """The same one by one, in the order they are found; for a list that fills while it is read."""
     known = _load_cache()
     seen: dict[str, Any] = {}
-    for path in _model_files(folders):
+
+    def facts_of(files: list[Path]) -> ModelFacts | None:
         try:
-            status = path.stat()
+            status = [path.stat() for path in files]
         except OSError:
-            continue  # vanished meanwhile
-        key = f"{path}|{status.st_mtime_ns}|{status.st_size}|{settings}"
-        facts = _from_json(path, known.get(key))
+            return None  # vanished meanwhile
+        marks = [f"{each.st_mtime_ns}|{each.st_size}" for each in status]
+        key = "|".join([str(files[0]), *marks, str(settings)])
+        facts = _from_json(files[0], known.get(key))
         if facts is None:
-            facts = _read(path, status.st_size, settings)
+            facts = _read(files[0], sum(each.st_size for each in status), settings)
         seen[key] = _to_json(facts)
-        yield facts
+        return facts
+
+    for files in _models(folders):
+        facts = facts_of(files)
+        if facts is not None:
+            yield facts
+        if facts is not None and len(files) > len(facts.files) == 1 and not facts.problem:
+            # They are called parts of one model, but each is a model of its own.
+            yield from filter(None, (facts_of([path]) for path in files[1:]))
     if not seen.keys() <= known.keys():
         _save_cache(known | seen)
 
@@ -66,6 +79,19 @@ def _read(path: Path, size: int, settings: LoadSettings) -> ModelFacts:
         return read_facts(path, settings)[0]
     except (ModelFileError, UnsupportedModelError) as error:
         return ModelFacts(path, size, problem=error.title, advice=error.advice)
+
+
+def _models(folders: Iterable[Path]) -> Iterator[list[Path]]:
+    """The files of each model: one, or all that are called parts of one model, in order."""
+    waiting: dict[tuple[Path, int], list[Path]] = {}
+    for path in _model_files(folders):
+        name = read_part_name(path)
+        if name is None:
+            yield [path]
+        else:
+            whole, _, n_parts = name
+            waiting.setdefault((whole, n_parts), []).append(path)
+    yield from waiting.values()
 
 
 def _model_files(folders: Iterable[Path]) -> Iterator[Path]:
@@ -103,8 +129,14 @@ def _to_json(facts: ModelFacts) -> dict[str, Any]:
 def _from_json(path: Path, content: Any) -> ModelFacts | None:
     """None where there is nothing, or something that this version did not write."""
     try:
-        memory = content["memory"] and Memory(**content["memory"])
-        return ModelFacts(path, **{**content, "memory": memory})
+        template = content["template"]
+        parts = {
+            "memory": content["memory"] and Memory(**content["memory"]),
+            "template": template and TemplateFacts(**{**template, "names": tuple(template["names"])}),
+            "files": tuple(content["files"]),
+            "notices": tuple(content["notices"]),
+        }
+        return ModelFacts(path, **{**content, **parts})
     except (TypeError, KeyError):
         return None
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from engine.backends.registry import backend_class
-from engine.errors import BackendError, CauserieError, SettingsError
+from engine.chat_template import ChatTemplate
+from engine.errors import BackendError, CauserieError, TemplateError, UnsupportedByBackendError
 from engine.gguf.reader import GGUFFile
 from engine.graph.plan import Plan
-from engine.inspection import outline
+from engine.inspection import ModelOutline, outline
 from engine.requests import LoadSettings
+from engine.templates.choice import TemplateChoice, choose_template
+from engine.tokenizers import outline_tokenizer
+
+T = TypeVar("T")
 
 VOCABULARY_KEY = "tokenizer.ggml.tokens"
 
@@ -45,12 +52,26 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelFacts:
-    """Facts of one file; text that the file lacks is "", a count 0.
+class TemplateFacts:
+    """The chat template in use, as of `TemplateChoice`; names: of all templates of the file."""
 
-    types: weights (numbers) of each tensor type, the most common first.
+    name: str
+    origin: str
+    reason: str
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """Facts of one model; text that the file lacks is "", a count 0.
+
+    path: of the file that was opened; files: names of all its parts, beside it.
+    types: weights (numbers) of each tensor type, the most common first; type_tensors: tensors of each.
     main_type: what the file calls its mixture of types, such as Q4_K_M, else the commonest of the layers.
+    tokenizer_rule: by which text is split, tokenizer_rules what the file calls it, tokenizer_reason why that.
+    template: None where nobody can say, as the file is damaged.
     memory: None where the model cannot be run.  problem and advice say why it cannot; both "" where it can.
+    notices: sentences a person should see before using the model.
     """
 
     path: Path
@@ -58,17 +79,26 @@ class ModelFacts:
     name: str = ""
     family: str = ""
     licence: str = ""
+    files: tuple[str, ...] = ()
     n_parameters: int = 0
     types: dict[str, int] | None = None
+    type_tensors: dict[str, int] | None = None
     main_type: str = ""
     context_length: int = 0
     vocabulary_size: int = 0
     tokenizer_kind: str = ""
     tokenizer_rules: str = ""
-    has_template: bool = False
+    tokenizer_rule: str = ""
+    tokenizer_reason: str = ""
+    template: TemplateFacts | None = None
     memory: Memory | None = None
     problem: str = ""
     advice: str = ""
+    notices: tuple[str, ...] = ()
+
+    @property
+    def has_template(self) -> bool:
+        return self.template is not None and self.template.origin != "none"
 
 
 def read_facts(path: Path, settings: LoadSettings | None = None) -> tuple[ModelFacts, Plan | None]:
@@ -77,7 +107,10 @@ def read_facts(path: Path, settings: LoadSettings | None = None) -> tuple[ModelF
     Raises `ModelFileError` and `UnsupportedModelError` where not even the header can be read.
     """
     with GGUFFile.open(path) as file:
-        memory, plan, problem, advice = _what_it_takes(file, settings or LoadSettings())
+        checks = _Checks()
+        model, memory = checks.ask(lambda: _what_it_takes(file, settings or LoadSettings())) or (None, None)
+        tokenizer = checks.ask(lambda: outline_tokenizer(file.metadata))
+        template = checks.ask(lambda: choose_template(file.metadata))
         types: Counter[str] = Counter()
         layer_types: Counter[str] = Counter()
         for name, tensor in file.tensors.items():
@@ -85,42 +118,79 @@ def read_facts(path: Path, settings: LoadSettings | None = None) -> tuple[ModelF
             if name.startswith("blk."):  # the embedding of a small model would outvote its layers
                 layer_types[tensor.type.name] += tensor.n_elements
         family = _text(file, "general.architecture")
+        counts = Counter(tensor.type.name for tensor in file.tensors.values())
         facts = ModelFacts(
             path=path,
             file_bytes=file.size,
             name=_text(file, "general.name"),
             family=family,
             licence=_text(file, "general.license"),
+            files=tuple(part.name for part in file.paths),
             n_parameters=types.total(),
             types=dict(types.most_common()),
+            type_tensors=dict(counts.most_common()),
             main_type=_main_type(file, layer_types or types),
             context_length=_count(file, f"{family}.context_length"),
-            vocabulary_size=file.metadata.length(VOCABULARY_KEY) if VOCABULARY_KEY in file.metadata else 0,
+            vocabulary_size=_length(file, VOCABULARY_KEY),
             tokenizer_kind=_text(file, "tokenizer.ggml.model"),
             tokenizer_rules=_text(file, "tokenizer.ggml.pre"),
-            has_template="tokenizer.chat_template" in file.metadata,
+            tokenizer_rule=tokenizer.rule if tokenizer else "",
+            tokenizer_reason=tokenizer.reason if tokenizer else "",
+            template=_template_facts(template) if template else None,
             memory=memory,
-            problem=problem,
-            advice=advice,
+            problem=checks.problem,
+            advice=checks.advice,
+            notices=(
+                *(tokenizer.warnings if tokenizer else ()),
+                *(_template_notices(template.source) if template else ()),
+                *(model.notices if model else ()),
+            ),
         )
-    return facts, plan
+    return facts, model.plan if model else None
 
 
-def _what_it_takes(file: GGUFFile, settings: LoadSettings) -> tuple[Memory | None, Plan | None, str, str]:
-    """Memory and plan, or a problem and the next step."""
-    try:
-        model = outline(file, settings)
-        backend = backend_class(settings.backend)(settings.threads, settings.repack)
+class _Checks:
+    """Asks one thing after the other; the first that goes wrong is the problem, with its advice."""
+
+    problem = ""
+    advice = ""
+
+    def ask(self, work: Callable[[], T]) -> T | None:
+        """What work gives, or None.  Failures of a backend say nothing about the file and are raised."""
         try:
-            estimate = model.memory_on(backend)
-        finally:
-            backend.close()
-    except (SettingsError, BackendError):
-        raise  # says nothing about the file
-    except CauserieError as error:
-        return None, None, error.title, error.advice
-    memory = Memory(model.context_size, **dataclasses.asdict(estimate))
-    return memory, model.plan, "", ""
+            return work()
+        except CauserieError as error:
+            if isinstance(error, BackendError) and not isinstance(error, UnsupportedByBackendError):
+                raise
+            if not self.problem:
+                self.problem, self.advice = error.title, error.advice
+            return None
+
+
+def _what_it_takes(file: GGUFFile, settings: LoadSettings) -> tuple[ModelOutline, Memory]:
+    """The model as it would be loaded, and its memory.  Raises as loading would."""
+    model = outline(file, settings)
+    backend = backend_class(settings.backend)(settings.threads, settings.repack)
+    try:
+        backend.require_types(model.weights)
+        backend.require_operations(model.plan)
+        return model, Memory(model.context_size, **dataclasses.asdict(model.memory_on(backend)))
+    finally:
+        backend.close()
+
+
+def _template_facts(choice: TemplateChoice) -> TemplateFacts:
+    return TemplateFacts(choice.name, choice.origin, choice.reason, choice.in_file)
+
+
+def _template_notices(source: str) -> tuple[str, ...]:
+    """What `load_model` will say of the template."""
+    try:
+        if source:
+            ChatTemplate(source)
+    except TemplateError as error:
+        return (f"{error.title} This model can continue raw prompts, but not chat.",)
+    return ()
 
 
 def _main_type(file: GGUFFile, types: Counter[str]) -> str:
@@ -142,3 +212,10 @@ def _count(file: GGUFFile, key: str, missing: int = 0) -> int:
         return file.metadata.get_int(key, missing)
     except CauserieError:
         return missing
+
+
+def _length(file: GGUFFile, key: str) -> int:
+    try:
+        return file.metadata.length(key)
+    except CauserieError:
+        return 0

@@ -30,10 +30,16 @@ def part_path(path: Path, index: int, n_parts: int) -> Path:
     return path.with_name(f"{stem}-{index + 1:05d}-of-{n_parts:05d}{suffix}")
 
 
-def whole_path(path: Path) -> Path | None:
-    """``name.gguf`` for the path of a part; None where the name is not that of a part."""
+def read_part_name(path: Path) -> tuple[Path, int, int] | None:
+    """What the name says: the path of the whole model, which part (from 0), of how many.
+
+    None where the name is not that of a part.
+    """
     match = _PART_NAME.fullmatch(path.name)
-    return path.with_name(match["stem"] + match["suffix"]) if match else None
+    if match is None:
+        return None
+    whole = path.with_name(match["stem"] + match["suffix"])
+    return whole, int(match["number"]) - 1, int(match["count"])
 
 
 def open_parts(path: Path) -> list[OneFile]:
@@ -47,8 +53,8 @@ def open_parts(path: Path) -> list[OneFile]:
         index, n_parts = _number_of(chosen.metadata)
         if n_parts == 1:
             return [chosen]
-        whole = whole_path(path)
-        if whole is None or path.name != part_path(whole, index, n_parts).name:
+        named = read_part_name(path)
+        if named is None or named[1:] != (index, n_parts):
             raise ModelFileError(
                 f"{path.name} holds part {index + 1} of {n_parts} of a model, but is not called so: "
                 f"its name should end in {part_path(Path('x.gguf'), index, n_parts).name[1:]}.",
@@ -57,7 +63,7 @@ def open_parts(path: Path) -> list[OneFile]:
     except BaseException:
         chosen.close()
         raise
-    return _open_all(chosen, whole, n_parts)
+    return _open_all(chosen, named[0], n_parts)
 
 
 def _open_all(chosen: OneFile, whole: Path, n_parts: int) -> list[OneFile]:

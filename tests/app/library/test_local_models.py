@@ -8,6 +8,8 @@ import pytest
 from app import paths
 from app.library import local_models
 from app.library.local_models import list_models
+from engine.gguf.reader import GGUFFile
+from engine.gguf.writer import write_gguf_parts
 from engine.memory import free_memory
 from engine.requests import LoadSettings
 from tests.helpers.tiny_model import write_tiny_model
@@ -36,6 +38,47 @@ def test_models_of_the_model_folder_and_of_added_folders(folder, tmp_path):
     assert first.memory is not None and first.memory.context_size == 512
     assert first.file_bytes / 2 < first.memory.total < free_memory()
     assert first.has_template and first.vocabulary_size == 300 and first.n_parameters > 0
+
+
+def split_in_three(folder, name="big", **options):
+    whole = write_tiny_model(folder / "whole.gguf", **options)
+    with GGUFFile.open(whole) as file:
+        limit = sum(tensor.nbytes for tensor in file.tensors.values()) * 2 // 5
+        paths = write_gguf_parts(folder / f"{name}.gguf", file.metadata, file.tensors.values(), limit)
+    whole.unlink()
+    assert len(paths) == 3
+    return paths
+
+
+def test_a_model_in_several_files_stands_there_once_with_its_whole_size(folder):
+    paths = split_in_three(folder)
+    write_tiny_model(folder / "small.gguf")
+    big, small = sorted(list_models(), key=lambda facts: facts.path.name)
+    assert (big.path, big.problem) == (paths[0], "")
+    assert big.files == tuple(path.name for path in paths) and small.files == ("small.gguf",)
+    assert big.file_bytes == sum(path.stat().st_size for path in paths)
+    assert big.n_parameters == small.n_parameters
+    assert list_models() == list_models([folder])
+
+
+def test_parts_that_lack_others_stand_there_once_with_the_problem(folder):
+    first, second, third = split_in_three(folder)
+    assert list_models()[0].problem == ""
+    first.unlink()
+    (facts,) = list_models()
+    assert facts.path == second and f"{first.name} is missing" in facts.problem
+    assert facts.file_bytes == second.stat().st_size + third.stat().st_size
+
+
+def test_two_sets_and_models_that_are_only_called_like_parts(folder):
+    split_in_three(folder, "a")
+    split_in_three(folder, "b")
+    for number in (1, 2, 3):
+        write_tiny_model(folder / f"c-0000{number}-of-00003.gguf")
+    write_tiny_model(folder / "d-00001-of-00001.gguf")
+    names = sorted(facts.path.name[:9] for facts in list_models())
+    assert names == ["a-00001-o", "b-00001-o", "c-00001-o", "c-00002-o", "c-00003-o", "d-00001-o"]
+    assert [facts.problem for facts in list_models()] == [""] * 6
 
 
 def test_a_larger_context_needs_more_memory(folder):

@@ -12,7 +12,7 @@ import pytest
 from engine.errors import ModelFileError
 from engine.gguf.layout import SPLIT_KEYS
 from engine.gguf.metadata import ValueType
-from engine.gguf.parts import part_path, whole_path
+from engine.gguf.parts import part_path, read_part_name
 from engine.gguf.reader import GGUFFile
 from engine.gguf.values import number
 from engine.gguf.writer import write_gguf, write_gguf_parts
@@ -209,6 +209,6 @@ def test_names() -> None:
     assert part_path(Path("a/x.y.gguf"), 1, 12) == Path("a/x.y-00002-of-00012.gguf")
     assert part_path(Path("a/x.GGUF"), 0, 2) == Path("a/x-00001-of-00002.GGUF")
     assert part_path(Path("a/x"), 0, 2) == Path("a/x-00001-of-00002.gguf")
-    assert whole_path(Path("a/x.y-00002-of-00012.gguf")) == Path("a/x.y.gguf")
+    assert read_part_name(Path("a/x.y-00002-of-00012.gguf")) == (Path("a/x.y.gguf"), 1, 12)
     for name in ("best-of-breed.gguf", "x-1-of-2.gguf", "-00001-of-00002.gguf", "x-00001-of-00002.bin"):
-        assert whole_path(Path(name)) is None
+        assert read_part_name(Path(name)) is None
