@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from time import perf_counter
 
 from engine.backends.interface import ShouldStop
+from engine.grammar.constraint import Constraint
 from engine.prompt import fitting_prompt
 from engine.requests import (
     NO_TOKEN,
@@ -39,7 +40,9 @@ def chat(session: Session, request: ChatRequest, should_stop: ShouldStop) -> Ite
     prompt = fitting_prompt(session.model, request.messages, request.max_tokens)
     if prompt.dropped_messages:
         yield ContextTrimmed(prompt.dropped_messages)
-    completion = CompletionRequest(prompt.ids, request.sampling, request.max_tokens, request.stop)
+    completion = CompletionRequest(
+        prompt.ids, request.sampling, request.max_tokens, request.stop, request.grammar
+    )
     yield from generate(session, completion, should_stop)
 
 
@@ -48,14 +51,16 @@ def generate(
 ) -> Iterator[GenerationRecord]:
     """A continuation of prompt ids: PromptProgress+, TextPiece*, Finished.
 
-    Raises `ContextOverflowError`, `SettingsError`, `InvalidNumbersError`, `BackendError`.  When it fails in
-    the middle of a reply, text still held back is yielded first, as a piece with the token `NO_TOKEN`.
+    Raises `ContextOverflowError`, `SettingsError`, `GrammarError`, `InvalidNumbersError`, `BackendError`.  When
+    it fails in the middle of a reply, text still held back is yielded first, as a piece with the token
+    `NO_TOKEN`.
     """
     tokenizer = session.model.tokenizer
     # Rows of an embedding beyond the vocabulary are padding; no text belongs to them.
     n_vocab = min(session.model.description.n_vocabulary, tokenizer.n_tokens)
     sampler = Sampler(request.sampling, n_vocab, tokenizer.eog_ids | _line_breaks(tokenizer))
     reply = _Reply(tokenizer, request.stop)
+    constraint = Constraint(request.grammar, tokenizer, n_vocab) if request.grammar else None
 
     started = perf_counter()
     reused = 0
@@ -71,13 +76,18 @@ def generate(
         while reason is None:
             logits = session.decode(reply.ids[-1]) if reply.ids else session.logits
             assert logits is not None
-            choice = sampler.sample(logits[:n_vocab], session.tokens)
+            allowed = constraint.allowed() if constraint else None
+            choice = sampler.sample(logits[:n_vocab], session.tokens, allowed)
             if choice.token in tokenizer.eog_ids:
                 reason = "stop"
                 break
             text = reply.push(choice.token)
             yield TextPiece(text, choice.token, choice.logprob)
             reason = _reason_to_end(session, request, reply, should_stop)
+            if constraint:
+                constraint.advance(choice.token)
+                if constraint.is_complete:
+                    reason = "stop"
     except Exception:
         # Keys and values that are no numbers would spoil every later reply.
         session.forget()

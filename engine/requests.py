@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from engine.errors import SettingsError
+from engine.grammar.expressions import Grammar
 from engine.sampling.settings import SamplingSettings as SamplingSettings
 
 FinishReason = Literal["stop", "length", "context", "cancelled"]
-"""stop: end-of-generation token or stop string; length: max_tokens reached; context: the context is
-full; cancelled: the person asked to stop."""
+"""stop: end-of-generation token, stop string, or the end of what a grammar allows; length: max_tokens
+reached; context: the context is full; cancelled: the person asked to stop."""
 
 DEFAULT_SAMPLING = SamplingSettings()
 
@@ -78,12 +79,16 @@ class LoadSettings:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """A reply to a conversation, through the model's chat template."""
+    """A reply to a conversation, through the model's chat template.
+
+    grammar: what the reply has to look like; None: anything.
+    """
 
     messages: tuple[Message, ...]
     sampling: SamplingSettings = DEFAULT_SAMPLING
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
+    grammar: Grammar | None = None
 
     def __post_init__(self) -> None:
         _require_max_tokens(self.max_tokens)
@@ -91,12 +96,16 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """A raw continuation of prompt_ids, without a template."""
+    """A raw continuation of prompt_ids, without a template.
+
+    grammar: what the continuation has to look like; None: anything.
+    """
 
     prompt_ids: tuple[int, ...]
     sampling: SamplingSettings = DEFAULT_SAMPLING
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
+    grammar: Grammar | None = None
 
     def __post_init__(self) -> None:
         _require_max_tokens(self.max_tokens)

@@ -15,10 +15,11 @@ from app.commands.common import (
     sampling_settings,
 )
 from app.commands.conversation import Conversation
+from app.commands.output_rules import add_output_rules, grammar_of, tell_cut_off
 from app.commands.reply import StopOnCtrlC, show_reply, timings_json
 from engine.errors import SettingsError, TemplateError
 from engine.generation import chat
-from engine.requests import ChatRequest, Message
+from engine.requests import Message
 from engine.session import Session
 
 
@@ -29,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-s", "--system", metavar="TEXT", help="what the model is told before the conversation"
     )
     add_sampling(parser)
+    add_output_rules(parser)
     add_loading(parser)
     add_json(parser)
 
@@ -37,6 +39,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json and options.message is None:
         raise SettingsError("--json needs a message.", "Give it with -m TEXT.")
     sampling = sampling_settings(options)
+    grammar = grammar_of(options)
     with loaded_model(options) as model:
         if model.template is None:
             raise TemplateError(
@@ -45,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
             )
         with contextlib.closing(Session(model)) as session:
             conversation = Conversation(
-                session, sampling, options.system, options.max_tokens, tuple(options.stop)
+                session, sampling, options.system, options.max_tokens, tuple(options.stop), grammar
             )
             if options.message is None:
                 return conversation.hold()
@@ -54,9 +57,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _reply_once(conversation: Conversation, options: argparse.Namespace) -> int:
     messages = (*conversation.messages, Message("user", options.message))
-    request = ChatRequest(messages, conversation.sampling, options.max_tokens, tuple(options.stop))
+    request = conversation.request(messages)
     with StopOnCtrlC() as ctrl_c:
         finished = show_reply(chat(conversation.session, request, ctrl_c.should_stop), not options.json)
+    tell_cut_off(finished, request.grammar)
     if options.json:
         print_json(
             {

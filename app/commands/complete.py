@@ -14,6 +14,7 @@ from app.commands.common import (
     print_json,
     sampling_settings,
 )
+from app.commands.output_rules import add_output_rules, grammar_of, tell_cut_off
 from app.commands.prompt import add_prompt, prompt_ids, prompt_text
 from app.commands.reply import StopOnCtrlC, show_reply, timings_json
 from engine.generation import generate
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_prompt(parser)
     add_sampling(parser)
+    add_output_rules(parser)
     add_loading(parser)
     add_json(parser)
     parser.set_defaults(max_tokens=DEFAULT_TOKENS)
@@ -34,12 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     sampling = sampling_settings(options)
+    grammar = grammar_of(options)
     text = prompt_text(options)
     with loaded_model(options) as model, contextlib.closing(Session(model)) as session:
         ids = prompt_ids(model.tokenizer, text)
-        request = CompletionRequest(tuple(ids), sampling, options.max_tokens, tuple(options.stop))
+        request = CompletionRequest(tuple(ids), sampling, options.max_tokens, tuple(options.stop), grammar)
         with StopOnCtrlC() as ctrl_c:
             finished = show_reply(generate(session, request, ctrl_c.should_stop), not options.json)
+    tell_cut_off(finished, grammar)
     if options.json:
         print_json(
             {

@@ -7,10 +7,12 @@ import sys
 from collections.abc import Callable, Iterator
 
 from app import paths
+from app.commands.output_rules import tell_cut_off
 from app.commands.reply import StopOnCtrlC, show_reply
 from app.terminal import tell, tell_error
 from engine.errors import CauserieError
 from engine.generation import chat
+from engine.grammar.expressions import Grammar
 from engine.requests import ChatRequest, Finished, Message, SamplingSettings
 from engine.session import Session
 
@@ -38,12 +40,14 @@ class Conversation:
         system: str | None,
         max_tokens: int | None,
         stop: tuple[str, ...],
+        grammar: Grammar | None = None,
     ) -> None:
         self.session = session
         self.sampling = sampling
         self.messages: list[Message] = [Message("system", system)] if system else []
         self._max_tokens = max_tokens
         self._stop = stop
+        self._grammar = grammar
         self._last: Finished | None = None
         self._commands: dict[str, Callable[[str], None]] = {
             "/help": lambda _: print(HELP),
@@ -52,6 +56,10 @@ class Conversation:
             "/again": self._again,
             "/stats": self._stats,
         }
+
+    def request(self, messages: tuple[Message, ...]) -> ChatRequest:
+        """Asks for a reply to messages, as everything in this conversation is asked for."""
+        return ChatRequest(messages, self.sampling, self._max_tokens, self._stop, self._grammar)
 
     def hold(self) -> int:
         """Until the person leaves; returns the exit status."""
@@ -89,7 +97,7 @@ class Conversation:
     def _reply_to(self, text: str) -> None:
         """A failed reply leaves the conversation as it was; a stopped one is kept as far as it came."""
         self.messages.append(Message("user", text))
-        request = ChatRequest(tuple(self.messages), self.sampling, self._max_tokens, self._stop)
+        request = self.request(tuple(self.messages))
         try:
             with StopOnCtrlC() as ctrl_c:
                 self._last = show_reply(chat(self.session, request, ctrl_c.should_stop), to_stdout=True)
@@ -97,6 +105,7 @@ class Conversation:
             self.messages.pop()
             tell_error(error)
             return
+        tell_cut_off(self._last, self._grammar)
         self.messages.append(Message("assistant", self._last.text))
 
     def _new(self, _: str) -> None:

@@ -7,7 +7,6 @@ from collections import OrderedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import GrammarError
 from engine.grammar.automaton import DEAD, Automaton
 from engine.grammar.expressions import Grammar
 from engine.grammar.program import compile_grammar
@@ -46,15 +45,13 @@ class Constraint:
     def allowed(self) -> NDArray[np.bool_]:
         """bool[n_tokens], not to be written to: the tokens that may come next.
 
-        Tokens that end a reply may come where the text is a whole one.  Raises `GrammarError` where there is
-        none: the vocabulary lacks the bytes that the grammar asks for.
+        Tokens that end a reply may come where the text is a whole one.  There is none where the vocabulary lacks
+        the bytes that the grammar asks for.  Raises `GrammarError` where the grammar leads to too many states.
         """
         mask = self._masks.get(self._state)
         if mask is None:
             mask = self._tree.allowed(self._automaton, self._state, self._program.classes)
             mask[self._ends] = self._automaton.is_accepting(self._state)
-            if not mask.any():
-                raise GrammarError("No token of this model continues the text as the grammar asks for.")
             self._masks[self._state] = mask
             if len(self._masks) > MASKS_KEPT:
                 self._masks.popitem(last=False)

@@ -123,6 +123,12 @@ def all_but(excluded: Characters) -> Characters:
     return Characters(tuple(apart))
 
 
+def common(a: Characters, b: Characters) -> Characters:
+    """The characters of both."""
+    pairs = ((max(x[0], y[0]), min(x[1], y[1])) for x in a.ranges for y in b.ranges)
+    return characters(*(pair for pair in pairs if pair[0] <= pair[1]))
+
+
 def one_of(text: str) -> Characters:
     """One of the characters of text."""
     return characters(*((ord(character), ord(character)) for character in text))

@@ -30,8 +30,8 @@ ASSERTIONS = frozenset(keyword for keywords in OF_TYPES.values() for keyword in 
 
 REFUSED = frozenset((
     "not", "if", "then", "else", "contains", "minContains", "maxContains", "uniqueItems", "multipleOf",
-    "propertyNames", "patternProperties", "minProperties", "maxProperties", "dependencies", "dependentRequired",
-    "dependentSchemas", "unevaluatedProperties", "unevaluatedItems", "nullable",
+    "propertyNames", "patternProperties", "minProperties", "maxProperties", "dependencies",
+    "dependentRequired", "dependentSchemas", "unevaluatedProperties", "unevaluatedItems", "nullable",
     "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor",
 ))  # fmt: skip
 """Keywords that would have to be honoured, and are not.  Unknown ones mean nothing, says JSON Schema."""

@@ -1,7 +1,7 @@
 r"""Regular expressions of JSON Schema (`pattern`), as expressions over the characters within a JSON string.
 
 Understood: characters, ., classes, \d \w \s and their opposites, groups, |, * + ? {m,n}, ^ and $ at the ends
-of the whole expression or of its outermost alternatives.  Refused: looking around, references back, \b, \p{...}.
+of the whole expression or of its outermost alternatives.  Refused: looking around, references back, \b, \p.
 Source: the subset that JSON Schema 2020-12 recommends for patterns (section 6.4 of its core).
 """
 

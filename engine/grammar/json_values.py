@@ -19,6 +19,7 @@ from engine.grammar.expressions import (
     all_but,
     characters,
     choice,
+    common,
     literal,
     one_of,
     optional,
@@ -67,11 +68,11 @@ VALUE = "JSON value"
 def written(wanted: Characters) -> Expression:
     """One character of wanted, as it is written within a JSON string."""
     ways: list[Expression] = []
-    plain = _intersection(wanted, PLAIN_CHARACTER)
+    plain = common(wanted, PLAIN_CHARACTER)
     if plain.ranges:
         ways.append(plain)
     escaped = [
-        code for first, last in _intersection(wanted, _NEED_ESCAPES).ranges for code in range(first, last + 1)
+        code for first, last in common(wanted, _NEED_ESCAPES).ranges for code in range(first, last + 1)
     ]
     ways += [literal("\\" + _SHORT_ESCAPES.get(chr(code), f"u{code:04x}")) for code in escaped]
     if wanted == ANY_CHARACTER:
@@ -133,8 +134,3 @@ def any_value_rules() -> dict[str, Expression]:
             )
         )
     }
-
-
-def _intersection(a: Characters, b: Characters) -> Characters:
-    pairs = ((max(x[0], y[0]), min(x[1], y[1])) for x in a.ranges for y in b.ranges)
-    return characters(*(pair for pair in pairs if pair[0] <= pair[1]))
