@@ -45,6 +45,12 @@ def kind_of(metadata: Metadata) -> str:
     if key not in metadata:
         raise TokenizerError(f"{metadata.file_name}: the file names no tokenizer ({key} is missing).")
     model = metadata.get_string(key)
+    if model in ("no_vocab", "none"):
+        raise UnsupportedModelError(
+            f"{metadata.file_name}: the file holds no vocabulary (its tokenizer is {model!r}), so that no "
+            "text can be given to it.",
+            "Choose a language model; models of sound or images come without a vocabulary.",
+        )
     if model not in KINDS:
         raise UnsupportedModelError(
             f"{metadata.file_name}: the tokenizer kind {model!r} is not supported.",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import TokenizerError
-from engine.gguf.metadata import Metadata
+from engine.gguf.metadata import Metadata, ValueType
 
 
 class TokenKind(IntEnum):
@@ -49,6 +49,20 @@ END_OF_GENERATION_TEXTS = frozenset(
 
 _END_KEYS = ("eos", "eot", "eom")
 _PREFIX = "tokenizer.ggml."
+_MARKED = (TokenKind.CONTROL, TokenKind.UNKNOWN)
+_SPECIAL_IDS = {
+    "bos": ("bos", "cls"),
+    **{name: (name,) for name in _END_KEYS},
+    "unknown": ("unknown",),
+    "padding": ("padding",),
+    "separator": ("seperator", "separator"),  # converters misspell it
+}
+_DEFAULT_IDS = {
+    "llama": {"bos": 1, "eos": 2, "unknown": 0},
+    "bert": {"bos": 101, "separator": 102, "unknown": 100, "padding": 0},
+    "t5": {"eos": 1, "unknown": 2, "padding": 0},
+}
+"""Special ids of a tokenizer kind where the file names none, as llama.cpp takes them."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +79,7 @@ class Vocabulary:
     eos_id: int | None
     unk_id: int | None
     pad_id: int | None
+    sep_id: int | None
     eog_ids: frozenset[int]
     template: str
     warnings: tuple[str, ...]
@@ -81,8 +96,9 @@ class Vocabulary:
 def read_vocabulary(metadata: Metadata) -> Vocabulary:
     """Read and check the vocabulary.
 
+    A special id outside of the vocabulary counts as none, with a warning.
     Raises TokenizerError (no tokens, kinds of another count, unknown kind) and ModelFileError (values of a
-    wrong type, special ids outside of the vocabulary).
+    wrong type).
     """
     key = _PREFIX + "tokens"
     if key not in metadata:
@@ -92,7 +108,7 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
         raise TokenizerError(f"{metadata.file_name}: the vocabulary is empty.")
     kinds = _read_kinds(metadata, len(texts))
 
-    special = {name: _special_id(metadata, name, len(texts)) for name in ("bos", *_END_KEYS)}
+    special, id_warnings = _read_special_ids(metadata, kinds)
     template_key = "tokenizer.chat_template"
     template = metadata.get_string(template_key) if template_key in metadata else ""
     keyed = {token for name in _END_KEYS if (token := special[name]) is not None}
@@ -102,11 +118,12 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
         kinds=kinds,
         bos_id=special["bos"],
         eos_id=special["eos"],
-        unk_id=_special_id(metadata, "unknown", len(texts)),
-        pad_id=_special_id(metadata, "padding", len(texts)),
+        unk_id=special["unknown"],
+        pad_id=special["padding"],
+        sep_id=special["separator"],
         eog_ids=eog_ids,
         template=template,
-        warnings=warnings,
+        warnings=(*id_warnings, *warnings),
     )
 
 
@@ -123,6 +140,10 @@ def _read_kinds(metadata: Metadata, n_tokens: int) -> NDArray[np.uint8]:
     if key not in metadata:
         return np.full(n_tokens, TokenKind.NORMAL, np.uint8)
     numbers = metadata.get_ints(key)
+    if metadata.values[key].element_type is not ValueType.INT32:
+        raise TokenizerError(
+            f"{metadata.file_name}: {key} is an {metadata.values[key].type_name}, not of int32."
+        )
     if len(numbers) != n_tokens:
         raise TokenizerError(f"{metadata.file_name}: {key} has {len(numbers)} entries for {n_tokens} tokens.")
     numbers[numbers == 0] = TokenKind.NORMAL  # some writers leave 0 ("undefined") for ordinary tokens
@@ -132,15 +153,30 @@ def _read_kinds(metadata: Metadata, n_tokens: int) -> NDArray[np.uint8]:
     return numbers.astype(np.uint8)
 
 
-def _special_id(metadata: Metadata, name: str, n_tokens: int) -> int | None:
-    key = f"{_PREFIX}{name}_token_id"
-    if key not in metadata:
-        return None
-    token = metadata.get_int(key)
-    # Writers put -1 or 2**32 - 1 where there is no such token.
-    if token in (-1, 2**32 - 1):
-        return None
-    return metadata.get_int(key, minimum=0, maximum=n_tokens - 1)
+def _read_special_ids(
+    metadata: Metadata, kinds: NDArray[np.uint8]
+) -> tuple[dict[str, int | None], list[str]]:
+    """The id for each name of _SPECIAL_IDS, and what is wrong with some of them."""
+    model_key = f"{_PREFIX}model"
+    model = metadata.get_string(model_key) if model_key in metadata else ""
+    ids: dict[str, int | None] = {}
+    warnings: list[str] = []
+    for name, spellings in _SPECIAL_IDS.items():
+        keys = [key for spelling in spellings if (key := f"{_PREFIX}{spelling}_token_id") in metadata]
+        if not keys:
+            default = _DEFAULT_IDS.get(model, {}).get(name)
+            # Only what the file marks as special: the numbers are a convention of the first models.
+            marked = default is not None and default < len(kinds) and kinds[default] in _MARKED
+            ids[name] = default if marked else None
+            continue
+        token = metadata.get_int(keys[0])
+        ids[name] = token if 0 <= token < len(kinds) else None
+        # Writers put -1 or 2**32 - 1 where there is no such token.
+        if ids[name] is None and token not in (-1, 2**32 - 1):
+            warnings.append(
+                f"{keys[0]} is {token}, but the vocabulary ends at {len(kinds) - 1}: it counts as missing."
+            )
+    return ids, warnings
 
 
 def _end_of_generation(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from engine.errors import ModelFileError, TokenizerError, UnsupportedModelError
+from engine.gguf.metadata import MetadataValue, ValueType
 from engine.tokenizers import load_tokenizer
 from engine.tokenizers.rules import PRE_TOKENIZERS
 from tests.helpers.vocabularies import (
     CONTROL,
     NORMAL,
     USER_DEFINED,
+    byte_characters,
     byte_pair_metadata,
     made_up_metadata,
     published,
@@ -111,9 +114,12 @@ def test_a_byte_without_a_token_is_left_out() -> None:
         ({"token_type": [77] * 257}, TokenizerError, "77"),
         ({"tokens": None}, TokenizerError, "tokens"),
         ({"tokens": 5}, ModelFileError, "tokens"),
-        ({"eos_token_id": 9999}, ModelFileError, "9999"),
+        ({"tokens": [1, 2]}, ModelFileError, "tokens"),
+        ({"eos_token_id": "x"}, ModelFileError, "eos_token_id"),
         ({"model": None}, TokenizerError, "tokenizer.ggml.model"),
-        ({"model": "bert"}, UnsupportedModelError, "bert"),
+        ({"model": "plamo2"}, UnsupportedModelError, "plamo2"),
+        ({"model": "no_vocab"}, UnsupportedModelError, "no vocabulary"),
+        ({"model": "none"}, UnsupportedModelError, "no vocabulary"),
         ({"model": "llama"}, TokenizerError, "scores"),
     ],
 )
@@ -122,6 +128,37 @@ def test_damaged_vocabularies_are_named(
 ) -> None:
     with pytest.raises(error, match=words):
         load_tokenizer(byte_pair_metadata(["a b"], **changes))
+
+
+@pytest.mark.parametrize(
+    ("token", "warns"), [(257, True), (10**9, True), (-2, True), (-1, False), (2**32 - 1, False)]
+)
+def test_a_special_id_outside_of_the_vocabulary_counts_as_none(token: int, warns: bool) -> None:
+    tokenizer = load_tokenizer(byte_pair_metadata(["a b"], eos_token_id=token, bos_token_id=0))
+    assert (tokenizer.eos_id, tokenizer.bos_id, tokenizer.eog_ids) == (None, 0, frozenset())
+    assert [str(token) in warning for warning in tokenizer.warnings] == [True] * warns
+    assert tokenizer.encode("ab", parse_special=True, add_special=True) == [256]
+
+
+def test_kinds_must_be_int32() -> None:
+    metadata = byte_pair_metadata(["a b"])
+    kinds = metadata.values["tokenizer.ggml.token_type"]
+    metadata.values["tokenizer.ggml.token_type"] = MetadataValue(
+        kinds.type, kinds.value.astype(np.uint8), ValueType.UINT8
+    )
+    with pytest.raises(TokenizerError, match="token_type is an array of uint8"):
+        load_tokenizer(metadata)
+
+
+def test_merges_that_are_no_pairs_or_lead_to_no_token_do_no_harm() -> None:
+    texts = [*byte_characters(), "cd"]
+    tokenizer = load_tokenizer(
+        byte_pair_metadata(["ab", "b c", "c d", "c d"], tokens=texts, token_type=[1] * 257)
+    )
+    assert [warning.split(" ")[:3] for warning in tokenizer.warnings] == [["1", "of", "4"]]
+    # "b c" is learnt first and joins, but is no token: spelt in bytes.
+    assert tokenizer.decode(tokenizer.encode("abcd", parse_special=False)) == "abcd"
+    assert tokenizer.encode("cd", parse_special=False) == [256]
 
 
 def test_an_empty_file_has_no_tokenizer() -> None:
