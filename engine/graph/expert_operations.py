@@ -109,8 +109,9 @@ def experts(
 
 
 def gate_tokens(graph: Graph, x: Node, y: Node, weight: str) -> Node:
-    """y * sigmoid(x . weight): one factor for each token; weight is float32[width of x]."""
-    graph.weight(weight, (x.shape[-1],))
+    """y * sigmoid(x . weight): one factor for each token; weight is float32[width of x], or one row."""
+    in_a_row = graph.has(weight) and len(graph.tensors[weight].shape) == 2
+    graph.weight(weight, (1, x.shape[-1]) if in_a_row else (x.shape[-1],))
     if x.shape[0] != y.shape[0]:
         raise ModelFileError(f"{weight}: {x.shape} cannot gate {y.shape}.")
     return Node("gate_tokens", weight, (y, x), (weight,), y.shape)

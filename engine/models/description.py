@@ -24,6 +24,9 @@ LAYER_NORM_ARCHITECTURES = frozenset(
 )
 """Architectures with norms that subtract the mean: their epsilon has a key of its own."""
 
+NORMALISED_EXPERTS = frozenset({"gpt-oss", "granitemoe", "llama", "qwen3moe"})
+"""Architectures whose experts' weights are divided by their sum, where a file does not say otherwise."""
+
 SLIDING_PERIODS = {"cohere2": 4, "exaone4": 4, "gemma2": 2, "gemma3": 6, "gpt-oss": 2, "olmo2": 4}
 """Every p-th layer sees everything, where a file does not say otherwise.  Elsewhere every layer slides."""
 
@@ -180,6 +183,7 @@ class _Keys:
 
     def __init__(self, metadata: Metadata, architecture: str) -> None:
         self.metadata = metadata
+        self.architecture = architecture
         self.prefix = f"{architecture}."
 
     def has(self, key: str) -> bool:
@@ -247,7 +251,7 @@ def _experts(keys: _Keys) -> ExpertDescription:
         n_used=keys.count("expert_used_count", maximum=n),
         feed_forward=keys.count("expert_feed_forward_length", 0, minimum=0),
         shared_feed_forward=keys.count("expert_shared_feed_forward_length", 0, minimum=0),
-        weights_norm=keys.flag("expert_weights_norm", False),
+        weights_norm=keys.flag("expert_weights_norm", keys.architecture in NORMALISED_EXPERTS),
         weights_scale=keys.multiplier("expert_weights_scale"),
     )
 

@@ -1,14 +1,16 @@
-"""The llama family: Llama 1 to 3, TinyLlama, SmolLM, Yi, DeepSeek's distillates, Mistral and their kin.
+"""The llama family: Llama 1 to 3, TinyLlama, SmolLM, Yi, DeepSeek's distillates, Mistral, Mixtral and kin.
 
 Pre-norm transformer with RMS norms, grouped-query attention, RoPE on interleaved pairs (the GGUF conversion
 orders the rows of q and k for that) and a SiLU-gated feed-forward; biases where a file has them.  Source:
-Touvron et al., "LLaMA" (2023).
+Touvron et al., "LLaMA" (2023).  Mixtral has experts, whose weights are divided by their sum: Jiang et al.,
+"Mixtral of Experts" (2024).
 """
 
 from __future__ import annotations
 
 from engine.graph.operations import Graph, Node
 from engine.models.description import ModelDescription
+from engine.models.expert_parts import expert_feed_forward
 from engine.models.parts import attended, feed_forward, output_logits, query_key_value, rotated
 
 
@@ -25,7 +27,11 @@ def layer(graph: Graph, model: ModelDescription, x: Node, index: int) -> Node:
     x = graph.add(attended(graph, model, q, k, v, index), x, f"{block}after attention")
 
     h = graph.rms_norm(x, f"{block}ffn_norm.weight", model.norm_epsilon)
-    return graph.add(feed_forward(graph, model, h, block, "silu"), x, f"{block}after feed-forward")
+    if model.experts.n:
+        h = expert_feed_forward(graph, model, h, block)
+    else:
+        h = feed_forward(graph, model, h, block, "silu")
+    return graph.add(h, x, f"{block}after feed-forward")
 
 
 def end(graph: Graph, model: ModelDescription, x: Node) -> Node:

@@ -17,8 +17,8 @@ def layer(graph: Graph, model: ModelDescription, x: Node, index: int) -> Node:
     block = f"blk.{index}."
     epsilon = model.norm_epsilon
     q, k, v = query_key_value(graph, model, x, block)
-    q = _normed_over_all_heads(graph, q, f"{block}attn_q_norm.weight", epsilon)
-    k = _normed_over_all_heads(graph, k, f"{block}attn_k_norm.weight", epsilon)
+    q = normed_over_all_heads(graph, q, f"{block}attn_q_norm.weight", epsilon)
+    k = normed_over_all_heads(graph, k, f"{block}attn_k_norm.weight", epsilon)
     q = rotated(graph, model, q, "attn_q", index, "halves")
     k = rotated(graph, model, k, "attn_k", index, "halves")
     a = attended(graph, model, q, k, v, index)
@@ -30,7 +30,8 @@ def layer(graph: Graph, model: ModelDescription, x: Node, index: int) -> Node:
     return graph.add(h, x, f"{block}after feed-forward")
 
 
-def _normed_over_all_heads(graph: Graph, x: Node, weight: str, epsilon: float) -> Node:
+def normed_over_all_heads(graph: Graph, x: Node, weight: str, epsilon: float) -> Node:
+    """x: float32[n, heads, head_size]; the weight is float32[heads * head_size]."""
     n, n_heads, size = x.shape
     flat = graph.rms_norm(graph.view(x, n, n_heads * size), weight, epsilon)
     return graph.view(flat, n, n_heads, size)

@@ -39,7 +39,16 @@ def query_key_value(graph: Graph, model: ModelDescription, x: Node, block: str) 
     return part(0, n), part(n, n_kv), part(n + n_kv, n_kv)
 
 
-def attended(graph: Graph, model: ModelDescription, q: Node, k: Node, v: Node, layer: int) -> Node:
+def attended(
+    graph: Graph,
+    model: ModelDescription,
+    q: Node,
+    k: Node,
+    v: Node,
+    layer: int,
+    *,
+    sinks: str | None = None,
+) -> Node:
     """Attention as the description says for the layer, then its output projection: [n, width]."""
     a = graph.attention(
         q,
@@ -49,6 +58,7 @@ def attended(graph: Graph, model: ModelDescription, q: Node, k: Node, v: Node, l
         scale=model.attention_scale,
         window=model.window(layer),
         soft_cap=model.attention_soft_cap,
+        sinks=sinks,
     )
     a = graph.view(a, graph.batch.n_tokens, model.n_heads * model.head_size)
     return graph.linear(a, f"blk.{layer}.attn_output.weight", model.width)

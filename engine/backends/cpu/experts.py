@@ -59,7 +59,8 @@ def lower_weigh(context: CpuContext, program: Program, node: Node) -> Call:
 
 def lower_gate_tokens(context: CpuContext, program: Program, node: Node) -> Call:
     y, x = (program.array(source) for source in node.inputs)
-    return partial(gate_tokens, x, context.weights.vectors[node.weights[0]], y, program.array(node))
+    weight = context.weights.vectors[node.weights[0]].reshape(-1)
+    return partial(gate_tokens, x, weight, y, program.array(node))
 
 
 def lower_experts(context: CpuContext, program: Program, node: Node) -> Call:

@@ -21,6 +21,9 @@ from engine.tensor import FileSource, Tensor
 
 Matrix = PackedWeight | MappedWeight
 
+NO_MATRICES = ("_norm.weight", "_inp_shexp.weight", ".bias")
+"""Ends of names of tensors that are used as they are, whatever their shape."""
+
 
 @dataclass(slots=True)
 class WeightSet:
@@ -67,9 +70,9 @@ class WeightSet:
 
 
 def is_matrix(tensor: Tensor) -> bool:
-    """Whether it is multiplied with.  Norms of heads and biases of experts have two axes too, but are used as
-    they are."""
-    return len(tensor.shape) > 1 and not tensor.name.endswith(("_norm.weight", ".bias"))
+    """Whether it is multiplied with as a matrix.  Others may have two axes too: norms of heads, biases of
+    experts, gates of shared experts."""
+    return len(tensor.shape) > 1 and not tensor.name.endswith(NO_MATRICES)
 
 
 def matrices_of(tensor: Tensor) -> list[Tensor]:
