@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from engine.conversion.config import Config
 from engine.conversion.rope import RopeSettings, rope_metadata, rope_settings
+from engine.conversion.tensors import ConvertedTensor
 from engine.errors import ModelFileError, UnsupportedModelError
 
 DECODER_NAMES = {
@@ -80,6 +83,12 @@ def require_activation(config: Config, *wanted: str, key: str = "hidden_act") ->
         )
 
 
+def untied(config: Config, tensors: Iterable[ConvertedTensor]) -> Iterator[ConvertedTensor]:
+    """Without the output where it is the embedding, as it is in this family where nothing is said."""
+    tied = config.flag("tie_word_embeddings", default=True)
+    return (tensor for tensor in tensors if not (tied and tensor.name == "output.weight"))
+
+
 def sliding_layers(config: Config) -> list[bool]:
     """Which layers see only a window, where the configuration lists it; else an empty list."""
     kinds = config.items("layer_types")
@@ -94,3 +103,16 @@ def sliding_layers(config: Config) -> list[bool]:
     if unknown := [kind for kind in kinds if not isinstance(kind, str) or kind not in known]:
         raise UnsupportedModelError(f"{config.file_name}: layers of type {unknown[0]!r} are not supported.")
     return [known[kind] for kind in kinds]
+
+
+def window_metadata(config: Config, kinds: list[bool]) -> dict[str, object]:
+    """kinds: which layers see only a window; empty: all, where the configuration has one.
+
+    Nothing where no layer does, a pattern where some do.
+    """
+    if not config.has("sliding_window") or (kinds and not any(kinds)):
+        return {}
+    metadata: dict[str, object] = {"attention.sliding_window": config.count("sliding_window")}
+    if not all(kinds):
+        metadata["attention.sliding_window_pattern"] = kinds
+    return metadata

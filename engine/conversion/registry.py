@@ -10,7 +10,29 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import Protocol, cast
 
-from engine.conversion import gemma3, llama, ministral3, mistral
+from engine.conversion import (
+    cohere2,
+    command_r,
+    exaone4,
+    falcon,
+    gemma,
+    gemma2,
+    gemma3,
+    gpt2,
+    gptneox,
+    granite,
+    llama,
+    ministral3,
+    mistral,
+    olmo2,
+    phi2,
+    phi3,
+    qwen2,
+    qwen3,
+    smollm3,
+    stablelm,
+    starcoder2,
+)
 from engine.conversion.config import Config
 from engine.conversion.tensors import ConvertedTensor
 from engine.conversion.text_part import text_config
@@ -38,12 +60,32 @@ class Family(Protocol):
 
 
 FAMILIES: Mapping[str, Family] = {
+    "Cohere2ForCausalLM": cast(Family, cohere2),
+    "CohereForCausalLM": cast(Family, command_r),
+    "Exaone4ForCausalLM": cast(Family, exaone4),
+    "FalconForCausalLM": cast(Family, falcon),
+    "GPT2LMHeadModel": cast(Family, gpt2),
+    "GPTNeoXForCausalLM": cast(Family, gptneox),
+    "Gemma2ForCausalLM": cast(Family, gemma2),
     "Gemma3ForCausalLM": cast(Family, gemma3),
+    "GemmaForCausalLM": cast(Family, gemma),
+    "GraniteForCausalLM": cast(Family, granite),
     "LLaMAForCausalLM": cast(Family, llama),
     "LlamaForCausalLM": cast(Family, llama),
     "Ministral3ForCausalLM": cast(Family, ministral3),
     "MinistralForCausalLM": cast(Family, mistral),
     "MistralForCausalLM": cast(Family, mistral),
+    "Olmo2ForCausalLM": cast(Family, olmo2),
+    "Olmo3ForCausalLM": cast(Family, olmo2),
+    "Phi3ForCausalLM": cast(Family, phi3),
+    "PhiForCausalLM": cast(Family, phi2),
+    "Qwen2ForCausalLM": cast(Family, qwen2),
+    "Qwen3ForCausalLM": cast(Family, qwen3),
+    "RWForCausalLM": cast(Family, falcon),
+    "SmolLM3ForCausalLM": cast(Family, smollm3),
+    "StableLMEpochForCausalLM": cast(Family, stablelm),
+    "StableLmForCausalLM": cast(Family, stablelm),
+    "Starcoder2ForCausalLM": cast(Family, starcoder2),
 }
 """By the class names in ``architectures``."""
 
@@ -52,11 +94,29 @@ WITH_PICTURES = frozenset({"Gemma3ForConditionalGeneration", "Mistral3ForConditi
 """Class names of checkpoints whose language model is converted and whose other parts are left out."""
 
 MODEL_TYPES = {
+    "cohere": "CohereForCausalLM",
+    "cohere2": "Cohere2ForCausalLM",
+    "exaone4": "Exaone4ForCausalLM",
+    "falcon": "FalconForCausalLM",
+    "gemma": "GemmaForCausalLM",
+    "gemma2": "Gemma2ForCausalLM",
     "gemma3_text": "Gemma3ForCausalLM",
+    "gpt2": "GPT2LMHeadModel",
+    "gpt_neox": "GPTNeoXForCausalLM",
+    "granite": "GraniteForCausalLM",
     "llama": "LlamaForCausalLM",
     "ministral": "MinistralForCausalLM",
     "ministral3": "Ministral3ForCausalLM",
     "mistral": "MistralForCausalLM",
+    "olmo2": "Olmo2ForCausalLM",
+    "olmo3": "Olmo3ForCausalLM",
+    "phi": "PhiForCausalLM",
+    "phi3": "Phi3ForCausalLM",
+    "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+    "smollm3": "SmolLM3ForCausalLM",
+    "stablelm": "StableLmForCausalLM",
+    "starcoder2": "Starcoder2ForCausalLM",
 }
 """Class names by ``model_type``: for a configuration without ``architectures``, and for the text part of a
 model that also sees pictures."""
