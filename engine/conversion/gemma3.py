@@ -65,7 +65,7 @@ def metadata(config: Config) -> dict[str, object]:
         "rope.freq_base_swa": sliding.base if config.has("rope_parameters") else old_base,
     }
     _require_pattern(config)
-    _require_query_scale(config)
+    require_query_scale(config, LAYERS_OF_27B)
     if config.has("attn_logit_softcapping") or config.flag("use_bidirectional_attention", default=False):
         raise UnsupportedModelError(f"{config.file_name}: this variant of Gemma 3 is not supported.")
     if config.has("final_logit_softcapping"):
@@ -84,10 +84,10 @@ def _require_pattern(config: Config) -> None:
         )
 
 
-def _require_query_scale(config: Config) -> None:
+def require_query_scale(config: Config, layers_of_27b: int) -> None:
     """Queries are scaled by the head size, in the 27B model by the width of a head's share of the model."""
     wanted = head_size(config)
-    if config.count("num_hidden_layers") == LAYERS_OF_27B:
+    if config.count("num_hidden_layers") == layers_of_27b:
         wanted = config.count("hidden_size") // config.count("num_attention_heads")
     given = config.number("query_pre_attn_scalar", default=256.0)
     if given != wanted:
