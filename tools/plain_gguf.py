@@ -21,14 +21,15 @@ class PlainHeader:
 
     metadata: key -> (type, element type or None, value); strings are bytes, arrays lists.
     tensors: name -> (lengths in the order of the file, type, offset).
-    fields: (position, size) of every count, length, type and number, in bytes.
+    records: of the start, each key and each tensor the (position, size) of every count, length, type and
+    number, in bytes.
     end: where the header ends.
     """
 
     version: int = 0
     metadata: dict[bytes, tuple[int, int | None, Any]] = field(default_factory=dict)
     tensors: dict[bytes, tuple[list[int], int, int]] = field(default_factory=dict)
-    fields: list[tuple[int, int]] = field(default_factory=list)
+    records: list[list[tuple[int, int]]] = field(default_factory=lambda: [[]])
     end: int = 0
 
 
@@ -48,6 +49,7 @@ class _Reading:
         found.version = self.number("I")
         n_tensors, n_keys = self.number("Q"), self.number("Q")
         for _ in range(n_keys):
+            found.records.append([])
             key, type = self.string(), self.number("I")
             element_type = self.number("I") if type == ARRAY else None
             if element_type is None:
@@ -56,6 +58,7 @@ class _Reading:
                 value = [self.value(element_type) for _ in range(self.number("Q"))]
             found.metadata[key] = type, element_type, value
         for _ in range(n_tensors):
+            found.records.append([])
             name = self.string()
             lengths = [self.number("Q") for _ in range(self.number("I"))]
             found.tensors[name] = lengths, self.number("I"), self.number("Q")
@@ -68,7 +71,7 @@ class _Reading:
     def number(self, format: str) -> Any:
         size = struct.calcsize(format)
         (value,) = struct.unpack_from("<" + format, self.content, self.position)
-        self.found.fields.append((self.position, size))
+        self.found.records[-1].append((self.position, size))
         self.position += size
         return value
 
