@@ -71,8 +71,8 @@ def test_logits_after_truncation(family: tuple[LoadedModel, FamilyTruth], chunk:
 
 
 def test_another_model_is_told_apart(family: tuple[LoadedModel, FamilyTruth]) -> None:
-    """The tolerance means something: the same ids in another order differ a thousand times as much."""
+    """The tolerance means something: the same ids in another order differ by hundreds of it."""
     model, truth = family
     with closing(model.new_context()) as context:
-        ours = read_logits(model, context, [*truth.ids[1::-1], *truth.ids[2:]], 64)
-    assert relative_l2(ours, truth.logits)[5:].max() > 1000 * TOLERANCE
+        ours = read_logits(model, context, [*truth.ids[9::-1], *truth.ids[10:]], 64)
+    assert relative_l2(ours, truth.logits)[10:].max() > 300 * TOLERANCE
