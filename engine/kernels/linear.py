@@ -8,13 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernels.checks import check_array, check_output, check_separate, check_threads, require
+from engine.kernels.linear_decoded import decoded_product
 from engine.kernels.linear_fixed import fixed_product
 from engine.kernels.linear_plain import plain_product
 from engine.kernels.linear_scratch import LinearScratch
-from engine.kernels.packing import PLAIN_DTYPES, PackedWeight
+from engine.kernels.packing import PackedWeight
 from engine.kernels.product import Product
+from engine.quantisation.registry import FORMATS
 
 Floats = NDArray[np.float32]
+
+_MAKERS = {"float32": plain_product, "fixed": fixed_product, "decoded": decoded_product}
 
 
 def linear_product(
@@ -29,8 +33,9 @@ def linear_product(
 
     x: float32[n, cols]; y: float32[n, rows], overwritten, no part of x.  Raises ValueError, TypeError.
 
-    Quantised weights are multiplied in 16-bit fixed point, plain ones in float32.  source: who made x; of
-    products that are made, and called, one after the other with the same source, only the first prepares x.
+    In 16-bit fixed point or in float32, as `engine.quantisation.registry` says for the type.  source: who
+    made x; of products that are made, and called, one after the other with the same source, only the first
+    prepares x.
     """
     check_array("x", x, np.float32, (None, weight.cols))
     check_output("y", y, np.float32, (x.shape[0], weight.rows))
@@ -38,7 +43,7 @@ def linear_product(
     check_threads(threads)
     require(len(x) > 0, "x holds no tokens")
     require(scratch.work.shape[0] >= threads, f"scratch is too small for {threads} threads")
-    make = plain_product if weight.type.name in PLAIN_DTYPES else fixed_product
+    make = _MAKERS[FORMATS[weight.type.name].product]
     return make(weight, x, y, scratch, threads, source)
 
 

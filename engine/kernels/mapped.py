@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from engine.gguf.tensor_types import QuantType
 from engine.kernels.checks import check_array, check_output, require
 from engine.kernels.linear import bind_linear
+from engine.kernels.linear_decoded import require_finite
 from engine.kernels.linear_scratch import LinearScratch
 from engine.kernels.packing import GROUP, PLAIN_DTYPES, PackedWeight, Packer, packed_nbytes, thread_groups
 from engine.kernels.product import run_all
 from engine.quantisation.dequantise import dequantise
+from engine.quantisation.registry import FORMATS
 from engine.tensor import Tensor
 
 Floats = NDArray[np.float32]
@@ -54,6 +56,11 @@ class MappedWeight:
         return self.tensor.shape[1]
 
     @property
+    def is_decoded(self) -> bool:
+        """Whether products read the rows as the file has them, and need no window."""
+        return FORMATS[self.type.name].product == "decoded"
+
+    @property
     def group_bytes(self) -> int:
         """Of a group of rows once they are interleaved."""
         return packed_nbytes(self.tensor.type, GROUP, self.cols)
@@ -72,6 +79,8 @@ class Window:
         self.packer = Packer(threads)
         n_bytes = n_results = 0
         for weight in weights:
+            if weight.is_decoded:
+                continue
             n_groups = min(self.groups_at_once(weight), -(-weight.rows // GROUP))
             n_bytes = max(n_bytes, n_groups * weight.group_bytes)
             n_results = max(n_results, n_groups * GROUP * max_tokens)
@@ -113,6 +122,10 @@ def bind_mapped_linear(
     source = object() if source is None else source
     tensor = weight.tensor
     rows = tensor.as_bytes().reshape(weight.rows, -1)
+    if weight.is_decoded:
+        as_it_lies = PackedWeight(tensor.name, tensor.type, weight.rows, weight.cols, rows)
+        multiply = bind_linear(as_it_lies, x, y, scratch, threads, source)
+        return partial(run_all, (multiply, partial(require_finite, tensor.name, scratch)))
     dtype = PLAIN_DTYPES.get(tensor.type.name, np.uint8)
     at_once = window.groups_at_once(weight) * GROUP
     calls: list[Callable[[], object]] = []

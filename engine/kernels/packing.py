@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import ModelFileError, UnsupportedModelError
+from engine.errors import UnsupportedModelError
 from engine.gguf.tensor_types import QuantType
 from engine.kernels.checks import check_array, check_output, check_threads, require
 from engine.kernels.loader import load_kernel
+from engine.quantisation.damage import damaged_scale, has_damaged_scale
 from engine.quantisation.dequantise import dequantise
+from engine.quantisation.registry import FORMATS
 from engine.tensor import Tensor
 
 GROUP = 64
@@ -26,19 +28,14 @@ TILE = 64 * 64
 PIECE_BYTES = 1 << 20
 """Of a thread's rows read at once: they stay in its cache until they are packed."""
 
-# Where each block keeps its float16 scales: byte offsets of the low bytes.
-SCALE_OFFSETS: dict[str, tuple[int, ...]] = {
-    "F32": (), "F16": (0,), "BF16": (), "Q8_0": (0,), "Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,),
-    "Q5_1": (0, 2), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,),
-}  # fmt: skip
-
 # What kernels see of the plain types; the others are bytes.
 PLAIN_DTYPES: dict[str, Any] = {"F32": np.uint32, "F16": np.uint16, "BF16": np.uint16}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedWeight:
-    """W of y = W x.  data: uint8[groups, blocks * block_bytes * 64], float32 or uint16[groups, cols * 64]."""
+    """W of y = W x.  data: uint8[groups, blocks * block_bytes * 64], float32 or uint16[groups, cols * 64]; of
+    types that are decoded before a product uint8[rows, blocks * block_bytes], as the file has them."""
 
     name: str
     type: QuantType
@@ -52,13 +49,16 @@ class PackedWeight:
 
     @property
     def words(self) -> NDArray[Any]:
-        """data as the kernels of products take it: bytes of quantised types as 16-bit words."""
-        return self.data if self.type.name in PLAIN_DTYPES else self.data.view(np.uint16)
+        """data as the kernels of products take it: bytes of interleaved blocks as 16-bit words."""
+        interleaved = FORMATS[self.type.name].product == "fixed"
+        return self.data.view(np.uint16) if interleaved else self.data
 
 
 def packed_nbytes(type: QuantType, rows: int, cols: int) -> int:
-    """Bytes of a packed weight: the file's, with the rows rounded up to whole groups."""
-    return -(-rows // GROUP) * GROUP * (cols // type.block_size) * type.block_bytes
+    """Bytes of a packed weight: the file's, with interleaved rows rounded up to whole groups."""
+    if FORMATS[type.name].product != "decoded":
+        rows = -(-rows // GROUP) * GROUP
+    return rows * (cols // type.block_size) * type.block_bytes
 
 
 def thread_groups(n_groups: int, threads: int) -> list[tuple[int, int]]:
@@ -87,7 +87,7 @@ class Packer:
         Raises UnsupportedModelError, ValueError where the tensor is no matrix, ModelFileError where a scale
         is infinite or no number, or the file ends early.
         """
-        if tensor.type.name not in SCALE_OFFSETS:
+        if tensor.type.name not in FORMATS:
             raise UnsupportedModelError(f"The tensor {tensor.name} has the type {tensor.type.name}.")
         is_matrix = len(tensor.shape) == 2 and min(tensor.shape) > 0
         require(is_matrix, f"{tensor.name}: {tensor.shape} is no matrix")
@@ -95,6 +95,8 @@ class Packer:
         nbytes = packed_nbytes(tensor.type, rows, cols)
         out = np.empty(nbytes, np.uint8) if out is None else out
         check_output("out", out, np.uint8, (nbytes,))
+        if FORMATS[tensor.type.name].product == "decoded":
+            return _copied(tensor, out)
         data = out.view(PLAIN_DTYPES.get(tensor.type.name, np.uint8)).reshape(-(-rows // GROUP), -1)
         width = nbytes // (len(data) * GROUP)
         at_once = max(1, PIECE_BYTES // (width * GROUP))
@@ -138,7 +140,7 @@ class Packer:
         ends = pieces[:, 0] + pieces[:, 1], pieces[:, 2] + -(-pieces[:, 1] // GROUP)
         fits = pieces.min() >= 0 and ends[0].max() <= len(rows) and ends[1].max() <= len(data)
         require(bool(fits), "pieces lie outside of rows or data")
-        offsets = SCALE_OFFSETS[tensor.type.name]
+        offsets = FORMATS[tensor.type.name].halves_at
         if tensor.type.name in PLAIN_DTYPES:
             exponents = np.array([0x7C00] * len(offsets), data.dtype)
             kernel, numbers = load_kernel("interleave_numbers"), rows.view(data.dtype)
@@ -154,12 +156,21 @@ class Packer:
         """Raises ModelFileError where a scale interleaved since the last time was infinite or no number."""
         if self._found[:, 0].any():
             self._found[:] = 0
-            raise ModelFileError(f"The tensor {tensor.name} holds a scale that is infinite or no number.")
+            raise damaged_scale(tensor.name)
 
     def _buffer(self, nbytes: int) -> NDArray[np.uint8]:
         if self._rows.size < nbytes:
             self._rows = np.empty(nbytes, np.uint8)
         return self._rows[:nbytes]
+
+
+def _copied(tensor: Tensor, out: NDArray[np.uint8]) -> PackedWeight:
+    """A matrix whose rows stay as they are."""
+    tensor.read_rows(0, tensor.shape[0], out)
+    if has_damaged_scale(tensor.type.name, out.reshape(-1, tensor.type.block_bytes)):
+        raise damaged_scale(tensor.name)
+    rows, cols = tensor.shape
+    return PackedWeight(tensor.name, tensor.type, rows, cols, out.reshape(rows, -1))
 
 
 def pack_weight(tensor: Tensor, threads: int = 1) -> PackedWeight:
@@ -171,8 +182,11 @@ def unpack_rows(weight: PackedWeight, ids: NDArray[np.integer[Any]]) -> NDArray[
     """float32[n, cols]: the rows asked for, as an embedding needs them.  Raises IndexError."""
     if ids.size and (int(ids.min()) < 0 or int(ids.max()) >= weight.rows):
         raise IndexError(f"row ids must be 0 to {weight.rows - 1}")
-    by_row = weight.data.reshape(weight.data.shape[0], -1, GROUP)
-    chosen = np.ascontiguousarray(by_row[ids // GROUP, :, ids % GROUP])
+    if FORMATS[weight.type.name].product == "decoded":
+        chosen = weight.data[ids]
+    else:
+        by_row = weight.data.reshape(weight.data.shape[0], -1, GROUP)
+        chosen = np.ascontiguousarray(by_row[ids // GROUP, :, ids % GROUP])
     tensor = Tensor.contiguous(
         weight.name, weight.type, (len(ids), weight.cols), chosen.view(np.uint8).reshape(-1)
     )
