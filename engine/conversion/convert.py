@@ -20,12 +20,14 @@ from engine.conversion.number_types import FILE_TYPES, NumberType, common_type, 
 from engine.conversion.registry import Family, family_of
 from engine.conversion.tensors import ConvertedTensor
 from engine.conversion.text_part import text_config, text_tensors
+from engine.conversion.tokenizers import tokenizer_metadata
 from engine.conversion.weights import Weights
 from engine.errors import ModelFileError, UnsupportedModelError
 from engine.gguf.metadata import Metadata
 from engine.gguf.values import infer_value
 from engine.gguf.writer import Progress, StreamedTensor, write_gguf
 from engine.graph.operations import BatchShape
+from engine.inspection import EMBEDDING
 from engine.models.description import describe
 from engine.models.registry import plan_layers
 from engine.tensor import Tensor
@@ -73,7 +75,6 @@ def convert_checkpoint(
     config = text_config(checkpoint.config)
     _refuse_quantised(config)
     values = _general_metadata(folder, config, family)
-    values |= NO_VOCABULARY
     notices: list[str] = []
     with checkpoint.open_weights() as sources:
         own, n_left_out = text_tensors(sources)
@@ -86,6 +87,13 @@ def convert_checkpoint(
             for tensor in tensors
         ]
         values["general.file_type"] = FILE_TYPES[common.name]
+        if vocabulary:
+            n_rows = next((s.shape[0] for s in streams if s.name == EMBEDDING), 0)
+            tokenizer, tokenizer_notices = tokenizer_metadata(folder, config, n_rows)
+            values |= tokenizer
+            notices += tokenizer_notices
+        else:
+            values |= NO_VOCABULARY
         _require_runnable(values, streams)
         write_gguf(target, values, streams, on_progress=on_progress)
     types: Counter[str] = Counter()
@@ -97,7 +105,7 @@ def convert_checkpoint(
         name=str(values["general.name"]),
         n_tensors=len(streams),
         n_parameters=sum(prod(stream.shape) for stream in streams),
-        n_tokens=0,
+        n_tokens=len(tokens) if isinstance(tokens := values.get("tokenizer.ggml.tokens"), list) else 0,
         types=dict(types),
         file_bytes=target.stat().st_size,
         notices=tuple(notices),
@@ -160,7 +168,7 @@ def _require_runnable(values: Mapping[str, object], streams: list[StreamedTensor
         stream.name: Tensor(stream.name, stream.type, stream.shape, (0,) * len(stream.shape), nothing)
         for stream in streams
     }
-    embedding = tensors.get("token_embd.weight")
+    embedding = tensors.get(EMBEDDING)
     if embedding is None or len(embedding.shape) != 2:
         raise ModelFileError("The checkpoint has no embedding.")
     metadata = Metadata({key: infer_value(value) for key, value in values.items()}, "the converted file")
