@@ -10,6 +10,7 @@ and then opens it; what opens is compared with `tools.plain_gguf`, and goes on t
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
 import struct
@@ -125,37 +126,45 @@ def _random_patch(generator: random.Random, victim: Victim) -> tuple[int, bytes]
 def try_damage(victim: Victim, damage: Damage, *, whole: bool = True, traced: bool = False) -> str:
     """Opens the damaged file; "" or what is wrong with the outcome.
 
-    whole: what opens goes on to the checks of loading.  traced: memory is watched, which takes time.
+    whole: what opens goes on to the checks of loading.  traced: the memory of opening is watched, which takes
+    time.
     """
     content = victim.damage(damage)
     try:
-        if traced:
-            tracemalloc.start()
-        started = time.process_time()
-        try:
-            problem = _open(victim.path, content, whole)
-        finally:
-            seconds = time.process_time() - started
-            peak = tracemalloc.get_traced_memory()[1] if traced else 0
-            tracemalloc.stop()
-        if peak > MEMORY_LIMIT:
-            return f"{peak} bytes of memory were taken"
-        return f"it took {seconds:.1f} s" if seconds > TIME_LIMIT else problem
+        with contextlib.ExitStack() as opened:
+            file, problem = _open(victim.path, traced)
+            if file is not None:
+                opened.enter_context(file)
+                problem = problem or difference(file, content, victim.path.stat().st_size)
+                if whole and not problem:
+                    _load(file)
+            return problem
+    except Exception as error:  # whatever it is, it is what we look for
+        return f"{type(error).__name__}: {error}"
     finally:
         victim.mend(damage)
 
 
-def _open(path: Path, content: bytearray, whole: bool) -> str:
+def _open(path: Path, traced: bool) -> tuple[GGUFFile | None, str]:
+    """The file where it opens, and what is wrong: with the error, with the time or with the memory it took."""
+    file, problem = None, ""
+    if traced:
+        tracemalloc.start()
+    started = time.process_time()
     try:
-        with GGUFFile.open(path) as file:
-            problem = difference(file, content, path.stat().st_size)
-            if whole and not problem:
-                _load(file)
+        file = GGUFFile.open(path)
     except CauserieError as error:
-        return "" if error.title and error.advice else f"the error says too little: {error!r}"
-    except Exception as error:  # whatever it is, it is what we look for
-        return f"{type(error).__name__}: {error}"
-    return problem
+        if path.name not in error.title or not error.advice:
+            problem = f"the error says too little: {error!r}"
+    finally:
+        seconds = time.process_time() - started
+        peak = tracemalloc.get_traced_memory()[1] if traced else 0
+        tracemalloc.stop()
+    if peak > MEMORY_LIMIT:
+        problem = f"{peak} bytes of memory were taken"
+    elif seconds > TIME_LIMIT:
+        problem = f"it took {seconds:.1f} s"
+    return file, problem
 
 
 def _load(file: GGUFFile) -> None:
