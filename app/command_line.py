@@ -25,6 +25,7 @@ COMMANDS = {
     "complete": "continue a raw prompt, without a chat template",
     "logits": "the likeliest next tokens of a prompt",
     "bench": "how fast a model reads and writes here",
+    "convert": "make a model file of a checkpoint (safetensors)",
     "models": "the models on this disk and those that can be fetched",
     "get": "fetch a model, such as the starter",
 }
