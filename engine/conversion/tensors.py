@@ -34,6 +34,7 @@ class Arrangement:
     shape: Callable[[Shape], Shape] = lambda shape: shape
 
 
+FLAT = Arrangement(lambda array: array.reshape(-1), lambda shape: (prod(shape),))
 TRANSPOSED = Arrangement(lambda array: array.T, lambda shape: tuple(reversed(shape)))
 
 

@@ -1,7 +1,7 @@
 """The gpt-oss family.
 
-Beside the llama family: RoPE on halves, made longer by YaRN; a window of 128 positions in every other layer; a
-sink for each head, a learned score that takes its share of the softmax and stands for no value; biases
+Beside the llama family: RoPE on halves, made longer by YaRN; a window of 128 positions in every other layer;
+a sink for each head, a learned score that takes its share of the softmax and stands for no value; biases
 everywhere; and experts with a clamped gate, whose weights are divided by their sum.  Source: OpenAI,
 "gpt-oss-120b & gpt-oss-20b Model Card" (2025), and the published reference code.
 """

@@ -1,8 +1,8 @@
 """The qwen2moe family: Qwen1.5-MoE and Qwen2-57B-A14B.
 
-The qwen2 family with experts, whose weights are not divided by their sum, and a shared expert, whose result is
-multiplied with a gate of its own, one number for each token.  Source: Yang et al., "Qwen2 Technical Report"
-(2024).
+The qwen2 family with experts, whose weights are not divided by their sum, and a shared expert, whose result
+is multiplied with a gate of its own, one number for each token.  Source: Yang et al., "Qwen2 Technical
+Report" (2024).
 """
 
 from __future__ import annotations
