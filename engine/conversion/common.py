@@ -83,6 +83,15 @@ def require_activation(config: Config, *wanted: str, key: str = "hidden_act") ->
         )
 
 
+def require_flag(config: Config, key: str, wanted: bool) -> None:
+    """Raises `UnsupportedModelError` where it is the other; a missing key is as wanted."""
+    if config.flag(key, default=wanted) != wanted:
+        value = str(not wanted).lower()
+        raise UnsupportedModelError(
+            f"{config.file_name}: {key} is {value}, which is not supported for this family."
+        )
+
+
 def untied(config: Config, tensors: Iterable[ConvertedTensor]) -> Iterator[ConvertedTensor]:
     """Without the output where it is the embedding, as it is in this family where nothing is said."""
     tied = config.flag("tie_word_embeddings", default=True)

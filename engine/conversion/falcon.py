@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.conversion.common import decoder_metadata, head_count, require_activation, untied
+from engine.conversion.common import decoder_metadata, head_count, require_activation, require_flag, untied
 from engine.conversion.config import Config
 from engine.conversion.fused import ungrouped
 from engine.conversion.tensors import ConvertedTensor
@@ -40,10 +40,8 @@ def metadata(config: Config) -> dict[str, object]:
         raise UnsupportedModelError(
             f"{config.file_name}: alibi is true; Falcon models with ALiBi are not supported."
         )
-    if not (_is_new(config) or config.flag("parallel_attn", default=True)):
-        raise UnsupportedModelError(
-            f"{config.file_name}: parallel_attn is false, which is not supported for Falcon."
-        )
+    if not _is_new(config):
+        require_flag(config, "parallel_attn", True)
     width = config.count("hidden_size")
     defaults = {
         "num_hidden_layers": config.count("num_hidden_layers", "n_layer"),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.conversion.common import decoder_metadata, require_activation, untied
+from engine.conversion.common import decoder_metadata, require_activation, require_flag, untied
 from engine.conversion.config import Config
 from engine.conversion.tensors import TRANSPOSED, ConvertedTensor
 from engine.conversion.weights import Weights
-from engine.errors import UnsupportedModelError
 
 ARCHITECTURE = "gpt2"
 
@@ -31,13 +30,9 @@ MASKS = (".attn.bias", ".attn.masked_bias")
 
 def metadata(config: Config) -> dict[str, object]:
     require_activation(config, "gelu_new", "gelu_fast", "gelu_pytorch_tanh", key="activation_function")
-    for key, usual in (
-        ("scale_attn_weights", True),
-        ("scale_attn_by_inverse_layer_idx", False),
-        ("add_cross_attention", False),
-    ):
-        if config.flag(key, default=usual) != usual:
-            raise UnsupportedModelError(f"{config.file_name}: {key} is {not usual}, which is not supported.")
+    require_flag(config, "scale_attn_weights", True)
+    require_flag(config, "scale_attn_by_inverse_layer_idx", False)
+    require_flag(config, "add_cross_attention", False)
     width = config.count("n_embd")
     sizes = decoder_metadata(
         config.with_defaults(

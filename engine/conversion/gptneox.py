@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.conversion.common import decoder_metadata, head_count, require_activation
+from engine.conversion.common import decoder_metadata, head_count, require_activation, require_flag
 from engine.conversion.config import Config
 from engine.conversion.fused import ungrouped
 from engine.conversion.rope import rope_settings
@@ -30,6 +30,7 @@ MASKS = (".attention.bias", ".attention.masked_bias")
 def metadata(config: Config) -> dict[str, object]:
     """The architecture has no key for the activation: only the exact form of GELU is taken."""
     require_activation(config, "gelu")
+    require_flag(config, "attention_bias", True)
     return {
         **decoder_metadata(config, rope_settings(config, share=0.25)),
         "use_parallel_residual": config.flag("use_parallel_residual", default=True),

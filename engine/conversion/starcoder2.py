@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.conversion.common import DECODER_NAMES, decoder_metadata, require_activation, untied
+from engine.conversion.common import DECODER_NAMES, decoder_metadata, require_activation, require_flag, untied
 from engine.conversion.config import Config
 from engine.conversion.tensors import ConvertedTensor
 from engine.conversion.weights import Weights
@@ -20,6 +20,7 @@ NAMES = {
 
 def metadata(config: Config) -> dict[str, object]:
     require_activation(config, "gelu_pytorch_tanh", "gelu_new", "gelu_fast")
+    require_flag(config, "use_bias", True)
     metadata = decoder_metadata(config)
     if config.has("sliding_window"):
         metadata["attention.sliding_window"] = config.count("sliding_window")

@@ -11,7 +11,15 @@ from __future__ import annotations
 
 from engine.graph.operations import Graph, Node
 from engine.models.description import ModelDescription
-from engine.models.parts import attended, output_logits, plain_feed_forward, query_key_value, rotated
+from engine.models.parts import (
+    NORMS,
+    attended,
+    output_logits,
+    plain_feed_forward,
+    query_key_value,
+    require_biases,
+    rotated,
+)
 
 
 def begin(graph: Graph, model: ModelDescription) -> Node:
@@ -20,6 +28,7 @@ def begin(graph: Graph, model: ModelDescription) -> Node:
 
 def layer(graph: Graph, model: ModelDescription, x: Node, index: int) -> Node:
     block = f"blk.{index}."
+    require_biases(graph, block, *NORMS)
     h = graph.layer_norm(x, f"{block}attn_norm.weight", model.norm_epsilon)
     attention_norm = f"{block}attn_norm_2.weight"
     read = graph.layer_norm(x, attention_norm, model.norm_epsilon) if graph.has(attention_norm) else h
@@ -32,4 +41,5 @@ def layer(graph: Graph, model: ModelDescription, x: Node, index: int) -> Node:
 
 
 def end(graph: Graph, model: ModelDescription, x: Node) -> Node:
+    require_biases(graph, "", "output_norm")
     return output_logits(graph, model, x, "layer_norm")

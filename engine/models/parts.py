@@ -13,6 +13,21 @@ LONG_FACTORS = ("rope_factors_short.weight", "rope_factors_long.weight")
 """The same of LongRoPE, for short and for long contexts."""
 
 
+NORMS = ("attn_norm", "attn_norm_2", "ffn_norm")
+PROJECTIONS = ("attn_qkv", "attn_q", "attn_k", "attn_v", "attn_output", "ffn_up", "ffn_down")
+
+
+def require_biases(graph: Graph, block: str, *names: str) -> None:
+    """For families that always have them: a file that lacks one would be read as if it were zero.
+
+    names: of weights of the block, as in NORMS; those that the file does not have are left out.  Raises
+    `ModelFileError` naming the bias.
+    """
+    for name in names:
+        if graph.has(f"{block}{name}.weight"):
+            graph.weight(f"{block}{name}.bias", (None,))
+
+
 def heads(graph: Graph, model: ModelDescription, x: Node, weight: str, n_heads: int) -> Node:
     """[n, width] -> [n, n_heads, head_size]."""
     y = graph.linear(x, weight, n_heads * model.head_size)

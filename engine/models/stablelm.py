@@ -10,7 +10,15 @@ from __future__ import annotations
 
 from engine.graph.operations import Graph, Node
 from engine.models.description import ModelDescription
-from engine.models.parts import attended, feed_forward, output_logits, query_key_value, rotated
+from engine.models.parts import (
+    NORMS,
+    attended,
+    feed_forward,
+    output_logits,
+    query_key_value,
+    require_biases,
+    rotated,
+)
 
 
 def begin(graph: Graph, model: ModelDescription) -> Node:
@@ -19,6 +27,7 @@ def begin(graph: Graph, model: ModelDescription) -> Node:
 
 def layer(graph: Graph, model: ModelDescription, x: Node, index: int) -> Node:
     block = f"blk.{index}."
+    require_biases(graph, block, *NORMS)
 
     def prepared(y: Node, name: str) -> Node:
         norm = f"{block}{name}_norm.weight"
@@ -36,4 +45,5 @@ def layer(graph: Graph, model: ModelDescription, x: Node, index: int) -> Node:
 
 
 def end(graph: Graph, model: ModelDescription, x: Node) -> Node:
+    require_biases(graph, "", "output_norm")
     return output_logits(graph, model, x, "layer_norm")

@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from engine.graph.operations import Graph, Node
 from engine.models.description import ModelDescription
-from engine.models.parts import attended, output_logits, plain_feed_forward, query_key_value, rotated
+from engine.models.parts import (
+    NORMS,
+    PROJECTIONS,
+    attended,
+    output_logits,
+    plain_feed_forward,
+    query_key_value,
+    require_biases,
+    rotated,
+)
 
 
 def begin(graph: Graph, model: ModelDescription) -> Node:
@@ -18,6 +27,7 @@ def begin(graph: Graph, model: ModelDescription) -> Node:
 
 def layer(graph: Graph, model: ModelDescription, x: Node, index: int) -> Node:
     block = f"blk.{index}."
+    require_biases(graph, block, *NORMS, *PROJECTIONS)
     h = graph.layer_norm(x, f"{block}attn_norm.weight", model.norm_epsilon)
     q, k, v = query_key_value(graph, model, h, block)
     q = rotated(graph, model, q, "attn_q", index, "halves")
@@ -29,4 +39,5 @@ def layer(graph: Graph, model: ModelDescription, x: Node, index: int) -> Node:
 
 
 def end(graph: Graph, model: ModelDescription, x: Node) -> Node:
+    require_biases(graph, "", "output_norm")
     return output_logits(graph, model, x, "layer_norm")
