@@ -13,6 +13,7 @@ from typing import Any
 from jinja2.exceptions import SecurityError, TemplateRuntimeError, TemplateSyntaxError
 
 from engine.errors import TemplateError
+from engine.reasoning import find_reasoning
 from engine.requests import Message
 from engine.templates.budget import Budget, deadline
 from engine.templates.clock import format_time
@@ -36,7 +37,7 @@ class TemplateRefusal(TemplateRuntimeError):
 
 
 class ChatTemplate:
-    """One compiled template.
+    """One compiled template.  reasoning: how its model marks thoughts, None where it has none.
 
     bos_text, eos_text: what templates know as bos_token and eos_token.
     control_texts: texts that nobody's words may turn into tokens.
@@ -60,6 +61,7 @@ class ChatTemplate:
                 f"The model's chat template is {len(source)} characters long; {MAX_SOURCE} are allowed."
             )
         self.source = source
+        self.reasoning = find_reasoning(source)
         self._texts = {"bos_token": bos_text, "eos_token": eos_text}
         control_texts = tuple(control_texts)
         self._guarded_in_replies = GuardedTexts(control_texts)
@@ -124,6 +126,12 @@ class ChatTemplate:
                 first_refusal = first_refusal or refusal
         assert first_refusal is not None  # there is at least one shape
         raise TemplateError(first_refusal.title, first_refusal.advice) from first_refusal
+
+    def ends_thinking(self, segments: Sequence[PromptSegment]) -> bool:
+        """Whether a rendered prompt ends with the mark that opens the thoughts of the reply."""
+        if self.reasoning is None or self.reasoning.has_channels or not segments or segments[-1].literal:
+            return False
+        return segments[-1].text.rstrip().endswith(self.reasoning.opening)
 
     def _render(
         self,

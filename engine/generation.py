@@ -9,12 +9,14 @@ context still gets a reply of one token, and a reply has at most context_size - 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import cache
 from time import perf_counter
 
 from engine.backends.interface import ShouldStop
 from engine.grammar.constraint import Constraint
 from engine.prompt import fitting_prompt
+from engine.reply import Reply
 from engine.requests import (
     NO_TOKEN,
     ChatRequest,
@@ -27,9 +29,9 @@ from engine.requests import (
     Timings,
 )
 from engine.sampling.sampler import Sampler
+from engine.sampling.settings import SamplingSettings
 from engine.session import Session
-from engine.stop_strings import StopStrings
-from engine.tokenizers import StreamingDetokenizer, Tokenizer
+from engine.tokenizers import Tokenizer
 
 
 def chat(session: Session, request: ChatRequest, should_stop: ShouldStop) -> Iterator[GenerationRecord]:
@@ -37,13 +39,17 @@ def chat(session: Session, request: ChatRequest, should_stop: ShouldStop) -> Ite
 
     Raises `TemplateError`, `ContextOverflowError`, and what `generate` raises.
     """
-    prompt = fitting_prompt(session.model, request.messages, request.max_tokens)
+    # What a grammar asks for is an answer from its first token on.
+    thinking = False if request.grammar else request.thinking
+    prompt = fitting_prompt(session.model, request.messages, request.max_tokens, thinking)
     if prompt.dropped_messages:
         yield ContextTrimmed(prompt.dropped_messages)
+    reasoning = None if request.grammar else prompt.reasoning
+    reply = Reply(session.model.tokenizer, request.stop, reasoning, prompt.starts_thinking)
     completion = CompletionRequest(
         prompt.ids, request.sampling, request.max_tokens, request.stop, request.grammar
     )
-    yield from generate(session, completion, should_stop)
+    yield from _generate(session, completion, should_stop, reply)
 
 
 def generate(
@@ -51,15 +57,21 @@ def generate(
 ) -> Iterator[GenerationRecord]:
     """A continuation of prompt ids: PromptProgress+, TextPiece*, Finished.
 
-    Raises `ContextOverflowError`, `SettingsError`, `GrammarError`, `InvalidNumbersError`, `BackendError`.  When
-    it fails in the middle of a reply, text still held back is yielded first, as a piece with the token
-    `NO_TOKEN`.
+    Raises `ContextOverflowError`, `SettingsError`, `InvalidNumbersError`, `NoAllowedTokenError`,
+    `BackendError`.  When it fails in the middle of a reply, text still held back is yielded first, as a piece
+    with the token `NO_TOKEN`.
     """
+    reply = Reply(session.model.tokenizer, request.stop)
+    yield from _generate(session, request, should_stop, reply)
+
+
+def _generate(
+    session: Session, request: CompletionRequest, should_stop: ShouldStop, reply: Reply
+) -> Iterator[GenerationRecord]:
     tokenizer = session.model.tokenizer
     # Rows of an embedding beyond the vocabulary are padding; no text belongs to them.
     n_vocab = min(session.model.description.n_vocabulary, tokenizer.n_tokens)
-    sampler = Sampler(request.sampling, n_vocab, tokenizer.eog_ids | _line_breaks(tokenizer))
-    reply = _Reply(tokenizer, request.stop)
+    sampler = _sampler(request.sampling, tokenizer, n_vocab)
     constraint = Constraint(request.grammar, tokenizer, n_vocab) if request.grammar else None
 
     started = perf_counter()
@@ -81,8 +93,8 @@ def generate(
             if choice.token in tokenizer.eog_ids:
                 reason = "stop"
                 break
-            text = reply.push(choice.token)
-            yield TextPiece(text, choice.token, choice.logprob)
+            shown = reply.push(choice.token)
+            yield TextPiece(shown.answer, choice.token, choice.logprob, shown.thoughts)
             reason = _reason_to_end(session, request, reply, should_stop)
             if constraint:
                 constraint.advance(choice.token)
@@ -91,15 +103,17 @@ def generate(
     except Exception:
         # Keys and values that are no numbers would spoil every later reply.
         session.forget()
-        if tail := reply.finish():
-            yield TextPiece(tail, NO_TOKEN, 0.0)
+        held = reply.finish()
+        if held.answer or held.thoughts:
+            yield TextPiece(held.answer, NO_TOKEN, 0.0, held.thoughts)
         raise
-    tail = reply.finish()
+    tail = reply.finish().answer
     yield Finished(
         reason="stop" if reply.stopped else reason,
         text=reply.text,
         ids=tuple(reply.ids),
         tail=tail,
+        thoughts=reply.thoughts,
         timings=Timings(
             prompt_tokens=n_read,
             reused_tokens=reused,
@@ -112,7 +126,7 @@ def generate(
 
 
 def _reason_to_end(
-    session: Session, request: CompletionRequest, reply: _Reply, should_stop: ShouldStop
+    session: Session, request: CompletionRequest, reply: Reply, should_stop: ShouldStop
 ) -> FinishReason | None:
     """Why no further token follows, or None."""
     if session.logits is None:
@@ -126,39 +140,17 @@ def _reason_to_end(
     return "cancelled" if should_stop() else None
 
 
+def _sampler(settings: SamplingSettings, tokenizer: Tokenizer, n_vocab: int) -> Sampler:
+    breakers = settings.dry_sequence_breakers
+
+    @cache
+    def breaks_sequence(token: int) -> bool:
+        text = tokenizer.piece(token).decode("utf-8", "replace")
+        return tokenizer.is_control(token) or any(breaker in text for breaker in breakers if breaker)
+
+    return Sampler(settings, n_vocab, tokenizer.eog_ids | _line_breaks(tokenizer), breaks_sequence)
+
+
 def _line_breaks(tokenizer: Tokenizer) -> frozenset[int]:
     ids = tokenizer.encode("\n", parse_special=False)
     return frozenset(token for token in ids if tokenizer.piece(token) == b"\n")
-
-
-class _Reply:
-    """The ids and the visible text of a reply so far."""
-
-    def __init__(self, tokenizer: Tokenizer, stops: Iterable[str]) -> None:
-        self.ids: list[int] = []
-        self.stopped = False
-        self._parts: list[str] = []
-        self._detokenizer = StreamingDetokenizer(tokenizer, continues_text=True)
-        self._stops = StopStrings(stops)
-
-    @property
-    def text(self) -> str:
-        return "".join(self._parts)
-
-    def push(self, token: int) -> str:
-        """Takes a token; returns the text that may be shown now."""
-        self.ids.append(token)
-        return self._show(self._detokenizer.push(token))
-
-    def finish(self) -> str:
-        """The text that was held back; a stop string may still be completed by it."""
-        visible = self._show(self._detokenizer.finish())
-        rest = self._stops.flush()
-        self._parts.append(rest)
-        return visible + rest
-
-    def _show(self, text: str) -> str:
-        visible, stopped = self._stops.push(text)
-        self.stopped = self.stopped or stopped
-        self._parts.append(visible)
-        return visible

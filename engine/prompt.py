@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.errors import ContextOverflowError, TemplateError
+from engine.reasoning import ReasoningFormat
 from engine.requests import Message
 
 if TYPE_CHECKING:
@@ -26,13 +27,21 @@ SHARES = 4
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """ids to read, and how many messages were left out."""
+    """ids to read, and how many messages were left out.
+
+    reasoning: how the reply will mark thoughts, None where it has none.
+    starts_thinking: whether the prompt ends within them.
+    """
 
     ids: tuple[int, ...]
     dropped_messages: int
+    reasoning: ReasoningFormat | None
+    starts_thinking: bool
 
 
-def fitting_prompt(model: LoadedModel, messages: Sequence[Message], max_tokens: int | None) -> Prompt:
+def fitting_prompt(
+    model: LoadedModel, messages: Sequence[Message], max_tokens: int | None, thinking: bool | None = None
+) -> Prompt:
     """Renders as much of the conversation as leaves room for the reply.
 
     The room is max_tokens, at most a quarter of the context.  A last turn alone may take all of the context.
@@ -47,7 +56,7 @@ def fitting_prompt(model: LoadedModel, messages: Sequence[Message], max_tokens: 
     def prompt_without(n_turns: int) -> Prompt:
         kept = [message for turn in turns[n_turns:] for message in turn]
         dropped = sum(len(turn) for turn in turns[:n_turns])
-        return Prompt(_prompt_ids(model, [*system, *kept]), dropped)
+        return _prompt(model, [*system, *kept], dropped, thinking)
 
     prompt = prompt_without(0)
     limit = model.context_size - room
@@ -71,11 +80,16 @@ def fitting_prompt(model: LoadedModel, messages: Sequence[Message], max_tokens: 
     return _checked(best, model.context_size)
 
 
-def _prompt_ids(model: LoadedModel, messages: Sequence[Message]) -> tuple[int, ...]:
-    if model.template is None:
+def _prompt(model: LoadedModel, messages: Sequence[Message], dropped: int, thinking: bool | None) -> Prompt:
+    template = model.template
+    if template is None:
         raise TemplateError("This model has no chat template.")
+    # Templates in use know the switch by one of these names.
+    switch = {} if thinking is None else {"enable_thinking": thinking, "thinking": thinking}
+    segments = template.render(messages, variables=switch)
     # A whole text would also get the EOS that some files ask for; a reply has to follow this one.
-    return tuple(model.tokenizer.with_bos(model.tokenizer.encode_segments(model.template.render(messages))))
+    ids = model.tokenizer.with_bos(model.tokenizer.encode_segments(segments))
+    return Prompt(tuple(ids), dropped, template.reasoning, template.ends_thinking(segments))
 
 
 def _checked(prompt: Prompt, context_size: int) -> Prompt:

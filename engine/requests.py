@@ -82,6 +82,7 @@ class ChatRequest:
     """A reply to a conversation, through the model's chat template.
 
     grammar: what the reply has to look like; None: anything.
+    thinking: whether a model that can do either should think before it answers; None: as its template has it.
     """
 
     messages: tuple[Message, ...]
@@ -89,6 +90,7 @@ class ChatRequest:
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     grammar: Grammar | None = None
+    thinking: bool | None = None
 
     def __post_init__(self) -> None:
         _require_max_tokens(self.max_tokens)
@@ -136,11 +138,15 @@ NO_TOKEN = -1
 
 @dataclass(frozen=True, slots=True)
 class TextPiece:
-    """One generated token: the whole characters it completed (may be "") and its log-probability."""
+    """One generated token: the whole characters it completed (may be "") and its log-probability.
+
+    thoughts: characters that belong to the model's thoughts (`engine.reasoning`), which text leaves out.
+    """
 
     text: str
     token: int
     logprob: float
+    thoughts: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +172,14 @@ class Timings:
 @dataclass(frozen=True, slots=True)
 class Finished:
     """The last record. text and ids are the whole reply: text equals the joined pieces plus tail;
-    ids leave out the end-of-generation token."""
+    ids leave out the end-of-generation token.  thoughts: what the model thought before it answered."""
 
     reason: FinishReason
     text: str
     ids: tuple[int, ...]
     tail: str
     timings: Timings
+    thoughts: str = ""
 
 
 GenerationRecord = ContextTrimmed | PromptProgress | TextPiece | Finished

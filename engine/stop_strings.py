@@ -7,7 +7,17 @@ not depend on how the text was cut into pieces.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+
+def length_to_hold(text: str, marks: Sequence[str]) -> int:
+    """Length of the longest end of text that begins one of the marks and is not all of it."""
+    longest = max((len(mark) for mark in marks), default=1) - 1
+    for length in range(min(longest, len(text)), 0, -1):
+        end = text[-length:]
+        if any(mark.startswith(end) for mark in marks):
+            return length
+    return 0
 
 
 class StopStrings:
@@ -34,7 +44,7 @@ class StopStrings:
             self._stopped = True
             self._held = ""
             return text[: match[1]], True
-        visible = len(text) - self._length_to_hold(text)
+        visible = len(text) - length_to_hold(text, self._stops)
         self._held = text[visible:]
         return text[:visible], False
 
@@ -42,12 +52,3 @@ class StopStrings:
         """The text still held back: no stop string came of it.  Call it when the reply is at its end."""
         held, self._held = self._held, ""
         return held
-
-    def _length_to_hold(self, text: str) -> int:
-        """Length of the longest end of text that begins a stop string."""
-        longest = max((len(stop) for stop in self._stops), default=1) - 1
-        for length in range(min(longest, len(text)), 0, -1):
-            end = text[-length:]
-            if any(stop.startswith(end) for stop in self._stops):
-                return length
-        return 0
