@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from engine.errors import TokenizerError
-from engine.gguf.metadata import Metadata
+from collections.abc import Callable
+
+import numpy as np
+
+from engine.errors import ModelFileError, TokenizerError
+from engine.gguf.metadata import Metadata, ValueType
 from engine.tokenizers.byte_pair import BytePairTokenizer, SpacedBytePairTokenizer
+from engine.tokenizers.character_map import CharacterMap
 from engine.tokenizers.outline import choose_rule, kind_of
+from engine.tokenizers.rwkv import RwkvTokenizer
 from engine.tokenizers.sentence_piece import SentencePieceTokenizer
 from engine.tokenizers.tokenizer import Tokenizer
-from engine.tokenizers.vocabulary import Vocabulary, decoded, read_vocabulary
+from engine.tokenizers.unigram import UnigramTokenizer
+from engine.tokenizers.vocabulary import decoded, read_vocabulary
+from engine.tokenizers.word_piece import WordPieceTokenizer
 
 _PREFIX = "tokenizer.ggml."
 
@@ -19,15 +27,18 @@ def load_tokenizer(metadata: Metadata) -> Tokenizer:
     Raises TokenizerError (vocabulary missing, incomplete or contradictory), UnsupportedModelError (a kind
     that is not built here, by name) and ModelFileError (values of a wrong type).
     """
-    model = kind_of(metadata)
-    if model == "gpt2":
-        return _load_byte_pair(metadata, metadata.get_string(_PREFIX + "pre", ""))
-    if model == "gemma4":
-        return _load_byte_pair(metadata, "gemma4")
-    return _load_sentence_piece(metadata, read_vocabulary(metadata))
+    return _LOADERS[kind_of(metadata)](metadata)
 
 
-def _load_byte_pair(metadata: Metadata, pre: str) -> BytePairTokenizer:
+def _load_byte_pair(metadata: Metadata) -> BytePairTokenizer:
+    return _byte_pair_by_rule(metadata, _pre(metadata))
+
+
+def _load_gemma4(metadata: Metadata) -> BytePairTokenizer:
+    return _byte_pair_by_rule(metadata, "gemma4")
+
+
+def _byte_pair_by_rule(metadata: Metadata, pre: str) -> BytePairTokenizer:
     rule, warnings = choose_rule(pre)
     key = _PREFIX + "merges"
     if key not in metadata:
@@ -41,23 +52,87 @@ def _load_byte_pair(metadata: Metadata, pre: str) -> BytePairTokenizer:
         merges,
         rule,
         pre=pre,
-        add_bos=metadata.get_bool(_PREFIX + "add_bos_token", rule.add_bos),
-        add_eos=metadata.get_bool(_PREFIX + "add_eos_token", False),
+        add_bos=_flag(metadata, "add_bos_token", rule.add_bos),
+        add_eos=_flag(metadata, "add_eos_token", False),
         warnings=warnings,
     )
 
 
-def _load_sentence_piece(metadata: Metadata, vocabulary: Vocabulary) -> SentencePieceTokenizer:
+def _load_sentence_piece(metadata: Metadata) -> SentencePieceTokenizer:
+    return SentencePieceTokenizer(
+        read_vocabulary(metadata),
+        metadata.get_floats(_require_scores(metadata, "SentencePiece")),
+        pre=_pre(metadata),
+        add_bos=_flag(metadata, "add_bos_token", True),
+        add_eos=_flag(metadata, "add_eos_token", False),
+        add_space_prefix=_flag(metadata, "add_space_prefix", True),
+    )
+
+
+def _load_word_piece(metadata: Metadata) -> WordPieceTokenizer:
+    lowercase = _flag(metadata, "normalizer.lowercase", True)
+    return WordPieceTokenizer(
+        read_vocabulary(metadata),
+        pre=_pre(metadata),
+        lowercase=lowercase,
+        strip_accents=_flag(metadata, "normalizer.strip_accents", lowercase),
+    )
+
+
+def _load_unigram(metadata: Metadata) -> UnigramTokenizer:
+    return UnigramTokenizer(
+        read_vocabulary(metadata),
+        metadata.get_floats(_require_scores(metadata, "Unigram")),
+        CharacterMap(_character_map_bytes(metadata)),
+        pre=_pre(metadata),
+        add_bos=_flag(metadata, "add_bos_token", False),
+        add_eos=_flag(metadata, "add_eos_token", True),
+        add_space_prefix=_flag(metadata, "add_space_prefix", True),
+        remove_extra_whitespace=_flag(metadata, "remove_extra_whitespaces", False),
+    )
+
+
+def _load_rwkv(metadata: Metadata) -> RwkvTokenizer:
+    return RwkvTokenizer(
+        read_vocabulary(metadata),
+        pre=_pre(metadata),
+        add_bos=_flag(metadata, "add_bos_token", False),
+        add_eos=_flag(metadata, "add_eos_token", False),
+    )
+
+
+_LOADERS: dict[str, Callable[[Metadata], Tokenizer]] = {
+    "gpt2": _load_byte_pair,
+    "gemma4": _load_gemma4,
+    "llama": _load_sentence_piece,
+    "bert": _load_word_piece,
+    "t5": _load_unigram,
+    "rwkv": _load_rwkv,
+}
+"""One for each of `outline.KINDS`."""
+
+
+def _pre(metadata: Metadata) -> str:
+    return metadata.get_string(_PREFIX + "pre", "")
+
+
+def _flag(metadata: Metadata, name: str, default: bool) -> bool:
+    return metadata.get_bool(_PREFIX + name, default)
+
+
+def _require_scores(metadata: Metadata, kind: str) -> str:
     key = _PREFIX + "scores"
     if key not in metadata:
-        raise TokenizerError(
-            f"{metadata.file_name}: the SentencePiece vocabulary has no scores ({key} is missing)."
-        )
-    return SentencePieceTokenizer(
-        vocabulary,
-        metadata.get_floats(key),
-        pre=metadata.get_string(_PREFIX + "pre", ""),
-        add_bos=metadata.get_bool(_PREFIX + "add_bos_token", True),
-        add_eos=metadata.get_bool(_PREFIX + "add_eos_token", False),
-        add_space_prefix=metadata.get_bool(_PREFIX + "add_space_prefix", True),
-    )
+        raise TokenizerError(f"{metadata.file_name}: the {kind} vocabulary has no scores ({key} is missing).")
+    return key
+
+
+def _character_map_bytes(metadata: Metadata) -> bytes:
+    key = _PREFIX + "precompiled_charsmap"
+    if key not in metadata:
+        return b""
+    entry = metadata.values[key]
+    if entry.element_type not in (ValueType.UINT8, ValueType.INT8):
+        raise ModelFileError(f"{metadata.file_name}: {key} must be an array of bytes, not {entry.type_name}.")
+    raw: bytes = entry.value.astype(np.uint8).tobytes()
+    return raw

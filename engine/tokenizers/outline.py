@@ -16,6 +16,9 @@ KINDS: dict[str, str] = {
     "gpt2": "byte-level byte pairs",
     "gemma4": "byte pairs of whole characters",
     "llama": "SentencePiece byte pairs with scores",
+    "bert": "WordPiece",
+    "t5": "Unigram",
+    "rwkv": "longest tokens of RWKV",
 }
 """`tokenizer.ggml.model` of every kind that `load_tokenizer` builds, and what it is."""
 
