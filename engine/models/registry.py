@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Protocol, cast
 
 from engine.backends.interface import CacheSpec, LayerCache
-from engine.errors import UnsupportedModelError
 from engine.graph.operations import BatchShape, Graph, Node
 from engine.graph.plan import Plan, make_plan
 from engine.models import (
@@ -40,6 +39,8 @@ from engine.models import (
     starcoder2,
 )
 from engine.models.description import ModelDescription
+from engine.models.no_writers import refusal_of_kind
+from engine.models.unsupported import refusal
 from engine.requests import KVKind
 from engine.tensor import Tensor
 
@@ -53,42 +54,40 @@ class Family(Protocol):
 
 
 FAMILIES: Mapping[str, Family] = {
-    "llama": cast(Family, llama),
-    "gemma3": cast(Family, gemma3),
-    "phi2": cast(Family, phi2),
-    "stablelm": cast(Family, stablelm),
-    "starcoder2": cast(Family, starcoder2),
-    "gpt2": cast(Family, gpt2),
-    "gptneox": cast(Family, gptneox),
-    "falcon": cast(Family, falcon),
-    "command-r": cast(Family, command_r),
     "cohere2": cast(Family, cohere2),
+    "command-r": cast(Family, command_r),
     "exaone4": cast(Family, exaone4),
+    "falcon": cast(Family, falcon),
     "gemma": cast(Family, gemma),
     "gemma2": cast(Family, gemma2),
+    "gemma3": cast(Family, gemma3),
     "gpt-oss": cast(Family, gpt_oss),
+    "gpt2": cast(Family, gpt2),
+    "gptneox": cast(Family, gptneox),
     "granite": cast(Family, granite),
     "granitemoe": cast(Family, granitemoe),
+    "llama": cast(Family, llama),
     "mistral3": cast(Family, mistral3),
     "olmo2": cast(Family, olmo2),
     "olmoe": cast(Family, olmoe),
+    "phi2": cast(Family, phi2),
     "phi3": cast(Family, phi3),
     "qwen2": cast(Family, qwen2),
     "qwen2moe": cast(Family, qwen2moe),
     "qwen3": cast(Family, qwen3),
     "qwen3moe": cast(Family, qwen3moe),
     "smollm3": cast(Family, smollm3),
+    "stablelm": cast(Family, stablelm),
+    "starcoder2": cast(Family, starcoder2),
 }
 
 
 def family_of(architecture: str) -> Family:
-    """Raises `UnsupportedModelError` naming the architecture and the families there are."""
+    """Raises `UnsupportedModelError` naming the architecture, and what kind of model it is or the nearest
+    families there are."""
     family = FAMILIES.get(architecture)
     if family is None:
-        raise UnsupportedModelError(
-            f"Models of the family {architecture!r} are not supported.",
-            f"Choose a model of one of these families: {', '.join(sorted(FAMILIES))}.",
-        )
+        raise refusal_of_kind(architecture) or refusal(architecture, FAMILIES)
     return family
 
 

@@ -49,6 +49,8 @@ class Program:
         if node.operation == "hidden":
             self.hidden = np.zeros(node.shape, np.float32)
             return self.hidden
+        if node.operation == "view":
+            return self._arrays[node.inputs[0]].reshape(node.shape)
         if offset == NO_BYTES:
             return np.zeros(node.shape, np.float32)
         return self._arena[offset : offset + node.nbytes].view(node.dtype).reshape(node.shape)
