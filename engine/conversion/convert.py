@@ -73,7 +73,7 @@ def convert_checkpoint(
     checkpoint = Checkpoint.open(folder)
     family = family_of(checkpoint.config)
     config = text_config(checkpoint.config)
-    _refuse_quantised(config)
+    _refuse_quantised(config, family)
     values = _general_metadata(folder, config, family)
     notices: list[str] = []
     with checkpoint.open_weights() as sources:
@@ -148,10 +148,12 @@ def _in_order(
     return sorted(tensors, key=place)
 
 
-def _refuse_quantised(config: Config) -> None:
+def _refuse_quantised(config: Config, family: Family) -> None:
     quantised = config.part("quantization_config")
     if quantised is not None:
         method = quantised.text("quant_method", default="unknown")
+        if (family.ARCHITECTURE, method) == ("gpt-oss", "mxfp4"):
+            return
         raise UnsupportedModelError(
             f"The checkpoint is already quantised ({method}), which is not converted.",
             "Choose the checkpoint in F32, F16 or BF16.",

@@ -1,9 +1,9 @@
 """Experts that a checkpoint holds in MXFP4, as a model file holds them: the numbers stay what they are.
 
 A checkpoint has the 4 bits of 32 numbers in 16 bytes, each byte two neighbours, the earlier one in its low
-half, and the scales apart.  A block of a model file is the scale, then 16 bytes, each with a number in its low
-half and the one 16 places later in its high half.  Sources: OCP, "Microscaling Formats (MX) Specification" 1.0;
-the public gpt-oss checkpoints; the block of ggml.
+half, and the scales apart.  A block of a model file is the scale, then 16 bytes, each with a number in its
+low half and the one 16 places later in its high half.  Sources: OCP, "Microscaling Formats (MX)
+Specification" 1.0; the public gpt-oss checkpoints; the block of ggml.
 """
 
 from __future__ import annotations

@@ -45,6 +45,7 @@ from engine.conversion.text_part import text_config
 from engine.conversion.weights import Weights
 from engine.errors import UnsupportedModelError
 from engine.gguf.writer import StreamedTensor
+from engine.models.no_writers import CHOOSE_A_CHAT_MODEL, ENCODER
 
 
 class Family(Protocol):
@@ -103,6 +104,8 @@ FAMILIES: Mapping[str, Family] = {
 """By the class names in ``architectures``."""
 
 CAUSAL = "ForCausalLM"
+ENCODERS = ("Bert", "BERT", "Deberta", "Electra", "MPNet", "Roberta", "T5Encoder")
+"""Parts of the class names of encoders."""
 WITH_PICTURES = frozenset({"Gemma3ForConditionalGeneration", "Mistral3ForConditionalGeneration"})
 """Class names of checkpoints whose language model is converted and whose other parts are left out."""
 
@@ -145,10 +148,13 @@ model that also sees pictures."""
 def family_of(config: Config) -> Family:
     """config: as it stands in the file.
 
-    Raises `UnsupportedModelError` naming the kind of checkpoint and the nearest that are supported.
+    Raises `UnsupportedModelError` naming the kind of checkpoint and the nearest that are supported, or saying
+    that it is an encoder.
     """
     name = class_name(config)
     family = FAMILIES.get(name)
+    if family is None and any(part in name for part in ENCODERS):
+        raise UnsupportedModelError(f"A checkpoint of the kind {name[:100]!r} {ENCODER}", CHOOSE_A_CHAT_MODEL)
     if family is None:
         kinds = sorted({known.removesuffix(CAUSAL) for known in FAMILIES})
         near = difflib.get_close_matches(name.partition("For")[0], kinds, n=3, cutoff=0.5)
