@@ -146,7 +146,7 @@ def try_damage(victim: Victim, damage: Damage, *, whole: bool = True, traced: bo
 
 
 def _open(path: Path, traced: bool) -> tuple[GGUFFile | None, str]:
-    """The file where it opens, and what is wrong: with the error, with the time or with the memory it took."""
+    """The file where it opens, and what is wrong with the error, the time or the memory it took."""
     file, problem = None, ""
     if traced:
         tracemalloc.start()

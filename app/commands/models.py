@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app import paths, settings
 from app.commands.common import add_json, print_json
-from app.commands.info import as_json
+from app.commands.facts import as_json
 from app.library.known_models import known_models
 from app.library.local_models import list_models
 from app.library.model_facts import ModelFacts

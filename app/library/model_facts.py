@@ -17,6 +17,7 @@ from engine.graph.plan import Plan
 from engine.inspection import ModelOutline, outline
 from engine.requests import LoadSettings
 from engine.templates.choice import TemplateChoice, choose_template
+from engine.templates.sample import sample_prompt
 from engine.tokenizers import outline_tokenizer
 
 T = TypeVar("T")
@@ -147,6 +148,29 @@ def read_facts(path: Path, settings: LoadSettings | None = None) -> tuple[ModelF
             ),
         )
     return facts, model.plan if model else None
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateText:
+    """The chat template in use, what it makes of a sample, and what kept it from that; "" for what is not."""
+
+    source: str
+    sample: str
+    problem: CauserieError | None
+
+
+def read_template(path: Path) -> TemplateText:
+    """Raises as `read_facts` does for a file that cannot be read."""
+    with GGUFFile.open(path) as file:
+        source = ""
+        try:
+            choice = choose_template(file.metadata)
+            source = choice.source
+            if not source:
+                raise TemplateError(choice.reason, "`causerie complete` continues raw prompts.")
+            return TemplateText(source, sample_prompt(source, file.metadata), None)
+        except CauserieError as error:
+            return TemplateText(source, "", error)
 
 
 class _Checks:

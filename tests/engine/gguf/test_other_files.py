@@ -9,7 +9,7 @@ import pytest
 
 from engine.errors import ModelFileError
 from engine.gguf.reader import GGUFFile
-from tests.engine.gguf.refusal import refused
+from tests.engine.gguf.refusal import refused, refused_path
 from tests.helpers.raw_gguf import gguf, tensor, uint64
 
 
@@ -56,8 +56,7 @@ def test_empty_container_loads(tmp_path: Path) -> None:
 
 
 def test_folder(tmp_path: Path) -> None:
-    with pytest.raises(ModelFileError, match="is a folder"):
-        GGUFFile.open(tmp_path)
+    assert "is a folder" in refused_path(tmp_path)
 
 
 def test_missing_file(tmp_path: Path) -> None:
@@ -76,8 +75,7 @@ def test_impossible_path(name: str) -> None:
 def test_pipe_does_not_hang(tmp_path: Path) -> None:
     path = tmp_path / "pipe.gguf"
     os.mkfifo(path)
-    with pytest.raises(ModelFileError, match="is a pipe or a device"):
-        GGUFFile.open(path)
+    assert "is a pipe or a device" in refused_path(path)
 
 
 def test_permission_denied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
