@@ -61,7 +61,7 @@ def print_conversion(conversion: Conversion) -> None:
         "file": f"{conversion.path} ({readable_bytes(conversion.file_bytes)})",
         "name": conversion.name,
         "family": conversion.architecture,
-        "parameters": f"{conversion.n_parameters / 1e6:,.1f} million in {conversion.n_tensors} tensors",
+        "parameters": f"{conversion.n_parameters:,} in {conversion.n_tensors} tensors",
         "types": types,
         "vocabulary": f"{conversion.n_tokens:,} tokens" if conversion.n_tokens else "none",
     }

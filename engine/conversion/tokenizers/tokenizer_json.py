@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 from typing import Any
 
 from engine.conversion.tokenizers.sentence_piece_model import charsmap_array
@@ -103,9 +104,7 @@ def _pairs_beyond(ids: dict[str, int], merges: list[tuple[str, str]]) -> int:
 
 def _unigram(content: dict[str, Any], model: dict[str, Any]) -> TokenTable:
     pieces = model.get("vocab")
-    if not isinstance(pieces, list) or not all(
-        isinstance(piece, list) and len(piece) == 2 and isinstance(piece[0], str) for piece in pieces
-    ):
+    if not isinstance(pieces, list) or not all(map(_is_scored, pieces)):
         raise TokenizerError("tokenizer.json: its unigrams are no pairs of text and score.")
     table = TokenTable(
         "t5",
@@ -127,6 +126,14 @@ def _unigram(content: dict[str, Any], model: dict[str, Any]) -> TokenTable:
     if raw := next((step.get("precompiled_charsmap") for step in normalizers if _is_charsmap(step)), None):
         table.others["tokenizer.ggml.precompiled_charsmap"] = charsmap_array(_decoded(raw))
     return table
+
+
+def _is_scored(piece: Any) -> bool:
+    """[text, score]"""
+    if not isinstance(piece, list) or len(piece) != 2:
+        return False
+    text, score = piece
+    return isinstance(text, str) and type(score) in (int, float) and math.isfinite(score)
 
 
 def _word_pieces(content: dict[str, Any], model: dict[str, Any]) -> TokenTable:
