@@ -37,7 +37,7 @@ def add_loading(parser: argparse.ArgumentParser) -> None:
         "--kv",
         choices=get_args(KVKind),
         default="f16",
-        help="numbers of the KV cache: half precision, or 8 bits in half the memory (default %(default)s)",
+        help="numbers of the KV cache: single or half precision, or 8 bits (default %(default)s)",
     )
     parser.add_argument(
         "--no-repack",

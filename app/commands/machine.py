@@ -27,6 +27,7 @@ NEEDED_KERNELS = (
     "soft_cap",
     "silu_multiply",
     "store_kv",
+    "store_kv_f32",
     "store_kv_q8",
     "tokens_to_fixed",
 )

@@ -42,7 +42,7 @@ def stored(cache: LayerKV, sequence: int, position: int) -> tuple[Doubles, Doubl
     return keys, values
 
 
-KINDS: list[KVKind] = ["f16", "q8"]
+KINDS: list[KVKind] = ["f32", "f16", "q8"]
 
 
 def slow_attention(
@@ -94,7 +94,9 @@ class History:
         sequences = np.array(sequence_of_token, np.int32)
         bind_store_kv(k, v, positions, sequences, self.cache)()
         for token, sequence in enumerate(sequence_of_token):
-            if self.cache.kind == "f16":
+            if self.cache.kind == "f32":
+                key, value = k[token].astype(np.float64), v[token].astype(np.float64)
+            elif self.cache.kind == "f16":
                 key, value = as_halves(k[token]), as_halves(v[token])
             else:
                 key, value = stored(self.cache, sequence, int(positions[token]))

@@ -49,6 +49,18 @@ def test_keys_and_values_are_rounded_as_numpy_rounds(level: str) -> None:
     assert np.array_equal(stored_keys, half_bits(k))
 
 
+@pytest.mark.parametrize("level", [*COMPILED_LEVELS, "python"])
+def test_float32_is_kept_bit_for_bit(level: str) -> None:
+    special = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, 3.4e38, 1 / 3]
+    v = np.array(special * 10, np.float32).reshape(2, 5, 8)
+    k = -v[::-1]
+    with at_level(level):
+        cache = LayerKV.allocate(1, 5, 64, 8, "f32")
+        bind_store_kv(k, v, np.array([3, 63], np.int32), np.zeros(2, np.int32), cache)()
+    assert cache.values[0][:, [3, 63]].swapaxes(0, 1).tobytes() == v.tobytes()
+    assert cache.keys[0, :, 0][..., [3, 63]].transpose(2, 0, 1).tobytes() == k.tobytes()
+
+
 @pytest.mark.parametrize("level", COMPILED_LEVELS)
 def test_nan_is_stored_as_nan(level: str) -> None:
     bits = np.array([0x7FC00000, 0xFFC00000, 0x7F800001, 0xFF800001, 0x7FFFFFFF, 0xFFFFFFFF], np.uint32)
@@ -61,7 +73,7 @@ def test_nan_is_stored_as_nan(level: str) -> None:
 
 
 @pytest.mark.parametrize("level", COMPILED_LEVELS)
-@pytest.mark.parametrize("kind", ["f16", "q8"])
+@pytest.mark.parametrize("kind", ["f32", "f16", "q8"])
 def test_only_the_slots_of_the_batch_are_written(level: str, kind: KVKind) -> None:
     with at_level(level):
         cache = LayerKV.allocate(2, 2, 128, 32, kind)
@@ -72,7 +84,7 @@ def test_only_the_slots_of_the_batch_are_written(level: str, kind: KVKind) -> No
         bind_store_kv(ones, ones, positions, np.array([0, 1, 1], np.int32), cache)()
     written = np.zeros((2, 128), bool)
     written[[0, 1, 1], [127, 0, 300 % 128]] = True
-    one = np.float16(1).view(np.uint16) if kind == "f16" else 127
+    one = {"f32": 1, "f16": np.float16(1).view(np.uint16), "q8": 127}[kind]
     values = np.where(written[:, None, :, None], one, 7)
     assert (cache.values == values).all()
     keys = cache.keys.transpose(0, 1, 2, 4, 3).reshape(cache.values.shape)
@@ -141,7 +153,7 @@ def test_what_is_no_number_shows_in_eight_bits(level: str, bad: float, place: in
     assert np.isnan(cache.key_scales[0, 0, 0, :, 0]).tolist() == damaged
 
 
-@pytest.mark.parametrize("kind", ["f16", "q8"])
+@pytest.mark.parametrize("kind", ["f32", "f16", "q8"])
 def test_bytes_are_known_before_they_are_taken(kind: KVKind) -> None:
     for shape in ((1, 1, 1, 1), (3, 2, 100, 80), (1, 4, 640, 256)):
         assert LayerKV.allocate(*shape, kind).nbytes == LayerKV.bytes_of(*shape, kind)

@@ -284,11 +284,11 @@ def test_arguments_that_do_not_fit(operation: str, changes: Arrays) -> None:
 
 
 @pytest.mark.parametrize("operation", ["attention", "store_kv"])
-@pytest.mark.parametrize("kind", ["f16", "q8"])
+@pytest.mark.parametrize("kind", ["f32", "f16", "q8"])
 def test_caches_whose_parts_do_not_fit(operation: str, kind: KVKind) -> None:
     whole = layer_kv.LayerKV.allocate(1, 2, 64, 32, kind)
     longer = layer_kv.LayerKV.allocate(1, 2, 128, 32, kind)
-    other = layer_kv.LayerKV.allocate(1, 2, 64, 32, "q8" if kind == "f16" else "f16")
+    other = layer_kv.LayerKV.allocate(1, 2, 64, 32, "f16" if kind == "q8" else "q8")
     for name in ("keys", "values", "key_scales", "value_scales"):
         if getattr(longer, name).size:
             refused(operation, ValueError, cache=replace(whole, **{name: getattr(longer, name)}))

@@ -37,7 +37,8 @@ def test_a_factor_of_0_means_none() -> None:
 
 def test_the_ramp_of_qwen_2_5_with_yarn() -> None:
     """Worked out by hand: heads of 128, base 1,000,000, 32,768 tokens.  Pair p turns
-    32768 / (2 pi 10^(3p / 32)) times: 32 turns at p = 32 lg(32768 / (64 pi)) / 3 = 23.59, one at 32 lg(32768 / (2 pi)) / 3 = 39.65."""
+    32768 / (2 pi 10^(3p / 32)) times: 32 turns at p = 32 lg(32768 / (64 pi)) / 3 = 23.59, one at
+    32 lg(32768 / (2 pi)) / 3 = 39.65."""
     sizes = {"attention__key_length": 128, "attention__value_length": 128}
     rope = described("qwen2", rope__freq_base=1e6, **sizes, **YARN).rope
     assert rope.ramp == (23, 40)
