@@ -122,14 +122,15 @@ def _rope(context: CpuContext, program: Program, node: Node) -> Call:
 
 def _grow_with_position(context: CpuContext, program: Program, node: Node) -> Call:
     x, out = program.array(node.inputs[0]), program.array(node)
-    positions = np.arange(context.spec.context_size, dtype=np.float64)
-    steps = np.floor(positions / int(node.attributes["length"]))
-    factors = (1 + float(node.attributes["scale"]) * np.log1p(steps)).astype(np.float32)
-    of_tokens = np.empty((len(x), 1, 1), np.float32)
+    scale, length = float(node.attributes["scale"]), float(node.attributes["length"])
+    factors = np.empty(len(x), np.float64)
 
     def call() -> None:
-        np.take(factors, program.positions, out=of_tokens[:, 0, 0], mode="clip")
-        np.multiply(x, of_tokens, out=out)
+        np.floor_divide(program.positions, length, out=factors)
+        np.log1p(factors, out=factors)
+        np.multiply(factors, scale, out=factors)
+        np.add(factors, 1.0, out=factors)
+        np.multiply(x, factors[:, None, None].astype(np.float32), out=out)
 
     return call
 
