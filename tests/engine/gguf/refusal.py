@@ -21,7 +21,7 @@ TIME_LIMIT = 1.0
 
 @contextlib.contextmanager
 def bounded(time_limit: float = TIME_LIMIT) -> Iterator[None]:
-    """Fails where what is done inside takes more processor time or memory.  Tracing slows down allocations."""
+    """Fails where what is done inside takes more time or memory.  Tracing slows down allocations."""
     tracemalloc.start()
     started = time.process_time()
     try:
