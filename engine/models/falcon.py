@@ -14,6 +14,7 @@ from engine.models.description import ModelDescription
 from engine.models.parts import (
     NORMS,
     attended,
+    has_norm,
     output_logits,
     plain_feed_forward,
     query_key_value,
@@ -30,8 +31,9 @@ def layer(graph: Graph, model: ModelDescription, x: Node, index: int) -> Node:
     block = f"blk.{index}."
     require_biases(graph, block, *NORMS)
     h = graph.layer_norm(x, f"{block}attn_norm.weight", model.norm_epsilon)
-    attention_norm = f"{block}attn_norm_2.weight"
-    read = graph.layer_norm(x, attention_norm, model.norm_epsilon) if graph.has(attention_norm) else h
+    read = h
+    if has_norm(graph, f"{block}attn_norm_2"):
+        read = graph.layer_norm(x, f"{block}attn_norm_2.weight", model.norm_epsilon)
     q, k, v = query_key_value(graph, model, read, block)
     q = rotated(graph, model, q, "attn_q", index, "halves")
     k = rotated(graph, model, k, "attn_k", index, "halves")

@@ -28,6 +28,11 @@ def require_biases(graph: Graph, block: str, *names: str) -> None:
             graph.weight(f"{block}{name}.bias", (None,))
 
 
+def has_norm(graph: Graph, name: str) -> bool:
+    """Whether a file has the norm, or a half of it: then the other half is missed by name."""
+    return graph.has(f"{name}.weight") or graph.has(f"{name}.bias")
+
+
 def heads(graph: Graph, model: ModelDescription, x: Node, weight: str, n_heads: int) -> Node:
     """[n, width] -> [n, n_heads, head_size]."""
     y = graph.linear(x, weight, n_heads * model.head_size)

@@ -14,6 +14,7 @@ from engine.models.parts import (
     NORMS,
     attended,
     feed_forward,
+    has_norm,
     output_logits,
     query_key_value,
     require_biases,
@@ -38,8 +39,8 @@ def layer(graph: Graph, model: ModelDescription, x: Node, index: int) -> Node:
     q, k, v = query_key_value(graph, model, h, block)
     q, k = prepared(q, "attn_q"), prepared(k, "attn_k")
     x = graph.add(attended(graph, model, q, k, v, index), x, f"{block}after attention")
-    norm = f"{block}ffn_norm.weight"
-    h = graph.layer_norm(x, norm, model.norm_epsilon) if graph.has(norm) else h
+    if has_norm(graph, f"{block}ffn_norm"):
+        h = graph.layer_norm(x, f"{block}ffn_norm.weight", model.norm_epsilon)
     h = feed_forward(graph, model, h, block, "silu")
     return graph.add(h, x, f"{block}after feed-forward")
 

@@ -1,4 +1,4 @@
-"""Converters of phi2, stablelm, starcoder2, gpt2, gptneox, falcon, command-r and cohere2: older checkpoints of
+"""Converters of phi2, stablelm, starcoder2, gpt2, gptneox, falcon, command-r, cohere2: older checkpoints of
 a family become the same model file as the newest, and variants that the graphs cannot compute are refused.
 
 That a converted model computes what it should is shown by tests/engine/models/test_family_truth.py.
