@@ -23,6 +23,7 @@ from app import paths
 from app.errors import FolderError
 from app.settings_upgrades import VERSION, upgrade
 from engine.errors import SettingsError
+from engine.sampling.settings import SamplingSettings
 
 log = logging.getLogger(__name__)
 
@@ -34,19 +35,51 @@ def _setting(
     return field(default=default, metadata=metadata)
 
 
+_OF_SAMPLING = {declared.name: declared for declared in dataclasses.fields(SamplingSettings)}
+
+
+def _sampling(
+    name: str, default: Any = None, *, minimum: float | None = None, maximum: float | None = None
+) -> Any:
+    """As the engine declares it, with closer limits or another default where they serve people better."""
+    declared = _OF_SAMPLING[name]
+    limits = declared.metadata
+    return _setting(
+        declared.default if default is None else default,
+        limits["description"],
+        limits["minimum"] if minimum is None else minimum,
+        limits["maximum"] if maximum is None else maximum,
+    )
+
+
 @dataclass
 class Settings:
     """Read with `load`, change by assigning to a field, write with `save`."""
 
     system_prompt: str = _setting("", "What the model is told before the conversation; empty: nothing.")
-    temperature: float = _setting(0.7, "How freely the next token is drawn; 0: always the likeliest.", 0, 5)
-    top_k: int = _setting(40, "Draw only from the k likeliest tokens; 0: from all.", 0, 1_000_000)
-    top_p: float = _setting(
-        0.95, "Draw only from the likeliest tokens of this total probability; 1: all.", 0, 1
-    )
-    min_p: float = _setting(0.05, "Leave out tokens below this share of the likeliest; 0: none.", 0, 1)
-    repetition_penalty: float = _setting(1.1, "How much recent tokens are held back; 1: not at all.", 0.1, 10)
-    seed: int | None = _setting(None, "The same seed gives the same reply; empty: a new one.", 0, 2**64 - 1)
+    temperature: float = _sampling("temperature", minimum=0, maximum=5)
+    top_k: int = _sampling("top_k", minimum=0, maximum=1_000_000)
+    top_p: float = _sampling("top_p")
+    min_p: float = _sampling("min_p", maximum=1)
+    typical_p: float = _sampling("typical_p")
+    top_n_sigma: float = _sampling("top_n_sigma", maximum=100)
+    xtc_probability: float = _sampling("xtc_probability")
+    xtc_threshold: float = _sampling("xtc_threshold")
+    dynamic_temperature_range: float = _sampling("dynamic_temperature_range", maximum=5)
+    dynamic_temperature_exponent: float = _sampling("dynamic_temperature_exponent", maximum=10)
+    repetition_penalty: float = _sampling("repetition_penalty", 1.1, minimum=0.1, maximum=10)
+    repetition_window: int = _sampling("repetition_window", maximum=10**9)
+    presence_penalty: float = _sampling("presence_penalty", minimum=-10, maximum=10)
+    frequency_penalty: float = _sampling("frequency_penalty", minimum=-10, maximum=10)
+    dry_multiplier: float = _sampling("dry_multiplier", maximum=10)
+    dry_base: float = _sampling("dry_base", maximum=10)
+    dry_allowed_length: int = _sampling("dry_allowed_length", maximum=1000)
+    dry_window: int = _sampling("dry_window", maximum=10**9)
+    dry_sequence_breakers: tuple[str, ...] = _sampling("dry_sequence_breakers")
+    mirostat: bool = _sampling("mirostat")
+    mirostat_tau: float = _sampling("mirostat_tau", maximum=20)
+    mirostat_eta: float = _sampling("mirostat_eta", maximum=1)
+    seed: int | None = _sampling("seed")
     max_tokens: int | None = _setting(
         None, "Longest reply in tokens; empty: until the model ends it.", 1, 10**9
     )
@@ -71,6 +104,12 @@ class Settings:
     problems: tuple[str, ...] = field(default=(), compare=False)
     _unknown: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     _version: int = field(default=VERSION, repr=False, compare=False)
+
+    def sampling(self) -> SamplingSettings:
+        """What of these settings is for the sampler chain."""
+        return SamplingSettings(
+            **{name: getattr(self, name) for name in _OF_SAMPLING if name in DECLARATIONS}
+        )
 
     def __setattr__(self, name: str, value: Any) -> None:
         declared = DECLARATIONS.get(name)

@@ -16,6 +16,7 @@ from engine.backends.interface import Backend, CacheSpec, Context, LoadedWeights
 from engine.backends.registry import open_backend
 from engine.chat_template import ChatTemplate
 from engine.errors import OutOfMemoryError, TemplateError
+from engine.gguf.metadata import Metadata
 from engine.gguf.reader import GGUFFile
 from engine.graph.operations import BatchShape
 from engine.graph.plan import Plan
@@ -25,6 +26,7 @@ from engine.memory import free_memory, readable_bytes
 from engine.models.description import ModelDescription
 from engine.models.registry import plan_layers
 from engine.requests import LoadSettings
+from engine.templates.choice import choose_template
 from engine.tensor import Tensor
 from engine.tokenizers import Tokenizer, load_tokenizer
 
@@ -90,7 +92,7 @@ def load_model(
 
     on_progress is called with the share loaded, 0 to 1, and may raise `Cancelled`.  Raises `ModelFileError`,
     `UnsupportedModelError`, `TokenizerError`, `OutOfMemoryError`, `UnsupportedByBackendError`, `Cancelled`,
-    and `SettingsError` where threads cannot be pinned.
+    `SettingsError` where threads cannot be pinned, and `TemplateError` where settings name no known template.
     """
     settings = settings or LoadSettings()
     if settings.pin_threads:
@@ -100,7 +102,7 @@ def load_model(
         with GGUFFile.open(path) as file:
             model = outline(file, settings)
             tokenizer = load_tokenizer(file.metadata)
-            template, template_notices = _template_of(tokenizer)
+            template, template_notices = _template_of(file.metadata, tokenizer, settings.template)
             backend.require_types(model.weights)
             backend.require_operations(model.plan)
             memory = model.memory_on(backend)
@@ -127,10 +129,14 @@ def load_model(
     )
 
 
-def _template_of(tokenizer: Tokenizer) -> tuple[ChatTemplate | None, tuple[str, ...]]:
+def _template_of(
+    metadata: Metadata, tokenizer: Tokenizer, name: str
+) -> tuple[ChatTemplate | None, tuple[str, ...]]:
     """The chat template; a refused one costs the chat, told in a notice, but not raw continuations."""
+    choice = choose_template(metadata, name)
+    told = (choice.reason,) if choice.origin == "family" and not name else ()
     try:
-        return ChatTemplate.from_tokenizer(tokenizer), ()
+        return ChatTemplate.from_tokenizer(tokenizer, choice.source), told
     except TemplateError as error:
         return None, (f"{error.title} This model can continue raw prompts, but not chat.",)
 

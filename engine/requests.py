@@ -53,6 +53,7 @@ class LoadSettings:
     repack: copy the weights to a layout that is quick to compute with; False: leave them in the file, which
     takes less memory and more time.
     pin_threads: each compute thread stays on a core of its own; only before the first model is loaded.
+    template: name of a chat template in the file, or of a family (`engine.templates`); "": the right one.
     """
 
     context_size: int | None = None
@@ -62,6 +63,7 @@ class LoadSettings:
     kv: KVKind = "f16"
     repack: bool = True
     pin_threads: bool = False
+    template: str = ""
 
     def __post_init__(self) -> None:
         _require(

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import sys
 
 from app.commands.common import (
     add_json,
     add_loading,
     add_model,
-    add_sampling,
     loaded_model,
     print_json,
-    sampling_settings,
 )
 from app.commands.conversation import Conversation
 from app.commands.output_rules import add_output_rules, grammar_of, tell_cut_off
 from app.commands.reply import StopOnCtrlC, show_reply, timings_json
-from engine.errors import SettingsError, TemplateError
+from app.commands.sampling_options import add_sampling, sampling_settings
+from app.commands.template_options import add_template, require_template
+from engine.errors import SettingsError
 from engine.generation import chat
 from engine.requests import Message
 from engine.session import Session
@@ -29,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-s", "--system", metavar="TEXT", help="what the model is told before the conversation"
     )
+    add_template(parser)
     add_sampling(parser)
     add_output_rules(parser)
     add_loading(parser)
@@ -41,14 +43,16 @@ def run(options: argparse.Namespace) -> int:
     sampling = sampling_settings(options)
     grammar = grammar_of(options)
     with loaded_model(options) as model:
-        if model.template is None:
-            raise TemplateError(
-                f"{model.path.name} has no chat template, so it cannot chat.",
-                "Choose an instruct model, or use `causerie complete` with a raw prompt.",
-            )
+        require_template(model, may_ask=options.message is None and sys.stdin.isatty())
         with contextlib.closing(Session(model)) as session:
             conversation = Conversation(
-                session, sampling, options.system, options.max_tokens, tuple(options.stop), grammar
+                session,
+                sampling,
+                options.system,
+                options.max_tokens,
+                tuple(options.stop),
+                grammar,
+                options.thinking,
             )
             if options.message is None:
                 return conversation.hold()
@@ -65,6 +69,7 @@ def _reply_once(conversation: Conversation, options: argparse.Namespace) -> int:
         print_json(
             {
                 "text": finished.text,
+                "thoughts": finished.thoughts,
                 "ids": list(finished.ids),
                 "finish_reason": finished.reason,
                 "timings": timings_json(finished.timings),

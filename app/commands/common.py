@@ -12,9 +12,7 @@ from typing import Any, get_args
 from app.library.known_models import model_path
 from app.terminal import ProgressLine, tell
 from engine.model import LoadedModel, load_model
-from engine.requests import KVKind, LoadSettings, SamplingSettings
-
-DEFAULTS = SamplingSettings()
+from engine.requests import KVKind, LoadSettings
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +47,7 @@ def add_loading(parser: argparse.ArgumentParser) -> None:
         "--pin", dest="pin_threads", action="store_true", help="keep each compute thread on a core of its own"
     )
     parser.add_argument("--backend", default="cpu", metavar="NAME", help="compute backend (default: cpu)")
+    parser.set_defaults(chat_template="")
 
 
 def loading_arguments(options: argparse.Namespace) -> list[str]:
@@ -64,39 +63,6 @@ def loading_arguments(options: argparse.Namespace) -> list[str]:
     return arguments
 
 
-def add_sampling(parser: argparse.ArgumentParser) -> None:
-    """Options of the sampler chain, and when to stop."""
-    group = parser.add_argument_group("sampling")
-    add = group.add_argument
-    add("-n", "--max-tokens", type=int, metavar="N", help="longest reply in tokens")
-    add(
-        "--temp",
-        type=float,
-        default=DEFAULTS.temperature,
-        metavar="T",
-        help="0: always the likeliest (default %(default)s)",
-    )
-    add("--top-k", type=int, default=DEFAULTS.top_k, metavar="K", help="0: off (default %(default)s)")
-    add("--top-p", type=float, default=DEFAULTS.top_p, metavar="P", help="1: off (default %(default)s)")
-    add("--min-p", type=float, default=DEFAULTS.min_p, metavar="P", help="0: off (default %(default)s)")
-    add(
-        "--repeat-penalty",
-        type=float,
-        default=DEFAULTS.repetition_penalty,
-        metavar="R",
-        help="1: off (default %(default)s)",
-    )
-    add(
-        "--repeat-window",
-        type=int,
-        default=DEFAULTS.repetition_window,
-        metavar="N",
-        help="tokens it looks back (default %(default)s)",
-    )
-    add("--seed", type=int, metavar="S", help="the same seed gives the same text")
-    add("--stop", action="append", default=[], metavar="TEXT", help="end at this text; may be given again")
-
-
 def load_settings(options: argparse.Namespace) -> LoadSettings:
     """Raises `SettingsError`."""
     return LoadSettings(
@@ -106,19 +72,7 @@ def load_settings(options: argparse.Namespace) -> LoadSettings:
         kv=options.kv,
         repack=options.repack,
         pin_threads=options.pin_threads,
-    )
-
-
-def sampling_settings(options: argparse.Namespace) -> SamplingSettings:
-    """Raises `SettingsError`."""
-    return SamplingSettings(
-        temperature=options.temp,
-        top_k=options.top_k,
-        top_p=options.top_p,
-        min_p=options.min_p,
-        repetition_penalty=options.repeat_penalty,
-        repetition_window=options.repeat_window,
-        seed=options.seed,
+        template=options.chat_template,
     )
 
 

@@ -9,14 +9,13 @@ from app.commands.common import (
     add_json,
     add_loading,
     add_model,
-    add_sampling,
     loaded_model,
     print_json,
-    sampling_settings,
 )
 from app.commands.output_rules import add_output_rules, grammar_of, tell_cut_off
 from app.commands.prompt import add_prompt, prompt_ids, prompt_text
 from app.commands.reply import StopOnCtrlC, show_reply, timings_json
+from app.commands.sampling_options import add_sampling, sampling_settings
 from engine.generation import generate
 from engine.requests import CompletionRequest
 from engine.session import Session

@@ -41,6 +41,7 @@ class Conversation:
         max_tokens: int | None,
         stop: tuple[str, ...],
         grammar: Grammar | None = None,
+        thinking: bool | None = None,
     ) -> None:
         self.session = session
         self.sampling = sampling
@@ -48,6 +49,7 @@ class Conversation:
         self._max_tokens = max_tokens
         self._stop = stop
         self._grammar = grammar
+        self._thinking = thinking
         self._last: Finished | None = None
         self._commands: dict[str, Callable[[str], None]] = {
             "/help": lambda _: print(HELP),
@@ -59,7 +61,9 @@ class Conversation:
 
     def request(self, messages: tuple[Message, ...]) -> ChatRequest:
         """Asks for a reply to messages, as everything in this conversation is asked for."""
-        return ChatRequest(messages, self.sampling, self._max_tokens, self._stop, self._grammar)
+        return ChatRequest(
+            messages, self.sampling, self._max_tokens, self._stop, self._grammar, self._thinking
+        )
 
     def hold(self) -> int:
         """Until the person leaves; returns the exit status."""

@@ -36,8 +36,12 @@ class StopOnCtrlC:
 
 
 def show_reply(records: Iterator[GenerationRecord], to_stdout: bool) -> Finished:
-    """Follows the records to the end, writing the text to stdout as it comes where wanted."""
+    """Follows the records to the end, writing the answer to stdout as it comes where wanted.
+
+    Of thoughts only their number of tokens is shown.
+    """
     finished: Finished | None = None
+    n_thoughts = 0
     with ProgressLine() as line:
         for record in records:
             match record:
@@ -45,7 +49,10 @@ def show_reply(records: Iterator[GenerationRecord], to_stdout: bool) -> Finished
                     tell(f"note: the {dropped} oldest messages no longer fit the context and are left out")
                 case PromptProgress(done, total, _):
                     line.show(f"reading the prompt: {done} of {total} tokens")
-                case TextPiece(text, _, _):
+                case TextPiece(text="", thoughts=thoughts) if thoughts:
+                    n_thoughts += 1
+                    line.show(f"thinking: {n_thoughts} tokens")
+                case TextPiece(text=text):
                     line.clear()
                     _write(text, to_stdout)
                 case Finished():
@@ -55,6 +62,8 @@ def show_reply(records: Iterator[GenerationRecord], to_stdout: bool) -> Finished
     assert finished is not None, "generation always ends with Finished"
     if to_stdout:
         print(flush=True)
+    if finished.thoughts and not finished.text and finished.reason in ("length", "context"):
+        tell("note: the model was still thinking when the reply ended")
     if finished.reason == "context":
         tell("note: the context is full, so the reply ends here; a larger one can be chosen with --context")
     return finished

@@ -78,15 +78,7 @@ class SidePanel(QWidget):
         layout.addWidget(scroll)
 
     def sampling(self) -> SamplingSettings:
-        s = self.settings
-        return SamplingSettings(
-            temperature=s.temperature,
-            top_k=s.top_k,
-            top_p=s.top_p,
-            min_p=s.min_p,
-            repetition_penalty=s.repetition_penalty,
-            seed=s.seed,
-        )
+        return self.settings.sampling()
 
     def load_settings(self) -> LoadSettings:
         return LoadSettings(

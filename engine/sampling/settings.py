@@ -16,8 +16,8 @@ from engine.errors import SettingsError
 def _setting(
     default: Any,
     description: str,
-    minimum: float = -math.inf,
-    maximum: float = math.inf,
+    minimum: float | None = None,
+    maximum: float | None = None,
     *,
     above: float | None = None,
 ) -> Any:
@@ -76,7 +76,7 @@ class SamplingSettings:
     dry_allowed_length: int = _setting(2, "Sequences up to this many tokens may be repeated freely.", 1)
     dry_window: int = _setting(-1, "How many of the last tokens DRY looks at; 0: none, -1: all.", -1)
     dry_sequence_breakers: tuple[str, ...] = _setting(
-        ("\n", ":", '"', "*"), "Texts across which DRY sees no repetition."
+        ("\n", ":", '"', "*"), "A text across which DRY sees no repetition."
     )
     mirostat: bool = _setting(
         False, "Mirostat (version 2): hold the surprise steady, instead of all filters from top-k to XTC."
@@ -106,7 +106,7 @@ def _check(name: str, value: Any, limits: Mapping[str, Any]) -> None:
     minimum, maximum, above = limits["minimum"], limits["maximum"], limits["above"]
     if above is not None and value <= above:
         raise SettingsError(f"{name} must be above {above}, not {value}.")
-    if not minimum <= value <= maximum:
-        if maximum == math.inf:
-            raise SettingsError(f"{name} must be at least {minimum}, not {value}.")
-        raise SettingsError(f"{name} must be between {minimum} and {maximum}, not {value}.")
+    if minimum is not None and value < minimum:
+        raise SettingsError(f"{name} must be at least {minimum}, not {value}.")
+    if maximum is not None and value > maximum:
+        raise SettingsError(f"{name} must be at most {maximum}, not {value}.")

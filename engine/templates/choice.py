@@ -6,6 +6,7 @@ with their names in `tokenizer.chat_templates`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -98,15 +99,21 @@ def family_by_vocabulary(metadata: Metadata) -> Family | None:
     return next(iter(by_end or fitting), None)
 
 
+def family_template(name: str, also_known: Sequence[str] = ()) -> Family:
+    """The family of this name.  Raises TemplateError, which lists the names, also_known ones among them."""
+    for family in FAMILIES:
+        if family.name == name:
+            return family
+    known = ", ".join([*also_known, *(family.name for family in FAMILIES)])
+    raise TemplateError(f"There is no chat template called {name!r}.", f"Choose one of these: {known}.")
+
+
 def _named(name: str, sources: dict[str, str]) -> TemplateChoice:
     names = tuple(sources)
     if name in sources:
         return TemplateChoice(sources[name], name, "file", "It was asked for by name.", names)
-    for family in FAMILIES:
-        if family.name == name:
-            return TemplateChoice(family.source, name, "family", "It was asked for by name.", names)
-    known = ", ".join([*names, *(family.name for family in FAMILIES)])
-    raise TemplateError(f"There is no chat template called {name!r}.", f"Choose one of these: {known}.")
+    family = family_template(name, names)
+    return TemplateChoice(family.source, name, "family", "It was asked for by name.", names)
 
 
 def _why(family: Family) -> str:

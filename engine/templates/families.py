@@ -103,7 +103,8 @@ _GRANITE = _turns(
 
 _DEEPSEEK = _turns(
     "{% if m.role == 'system' %}{{ m.content }}"
-    "{% elif m.role == 'assistant' %}{{ '<\uff5cAssistant\uff5c>' + m.content + eos_token }}"
+    "{% elif m.role == 'assistant' %}"
+    "{{ '<\uff5cAssistant\uff5c>' + m.content + '<\uff5cend\u2581of\u2581sentence\uff5c>' }}"
     "{% else %}{{ '<\uff5cUser\uff5c>' + m.content }}{% endif %}",
     "<\uff5cAssistant\uff5c>",
     bos=True,

@@ -1,5 +1,6 @@
 """Settings: checked when set, saved whole or not at all, and read whatever the file holds."""
 
+import dataclasses
 import json
 import os
 
@@ -55,10 +56,18 @@ def test_values_out_of_their_limits_are_refused_by_name(name, value):
 
 def test_limits_are_no_wider_than_the_engine_allows():
     low, high = {}, {}
-    for name in ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed"):
+    numbers = [
+        declared.name
+        for declared in dataclasses.fields(SamplingSettings)
+        if declared.name in settings.DECLARATIONS and settings.DECLARATIONS[declared.name].maximum is not None
+    ]
+    assert len(numbers) > 20
+    for name in numbers:
         low[name], high[name] = settings.DECLARATIONS[name].minimum, settings.DECLARATIONS[name].maximum
     SamplingSettings(**low)
     SamplingSettings(**high)
+    changed = settings.Settings(dry_multiplier=0.8, seed=3)
+    assert changed.sampling() == SamplingSettings(dry_multiplier=0.8, seed=3, repetition_penalty=1.1)
     for name in ("threads", "context_size"):
         LoadSettings(**{name: settings.DECLARATIONS[name].minimum})
         LoadSettings(**{name: settings.DECLARATIONS[name].maximum})
