@@ -1,7 +1,6 @@
 """Which tiny models `make_family_fixtures.py` makes: one row for each family of the engine, and for each
 variant of it that takes another path through the converter or the graph.
 
-Sizes differ from each other wherever a model allows it, so that a transposed matrix or a swapped count shows.
 Windows are shorter than the prompt, and there are enough layers for every pattern of layers to show.
 """
 
@@ -11,7 +10,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-CONTEXT = 128
+from fixture_sizes import (
+    COMMON,
+    CONTEXT,
+    EVERY_HEAD,
+    EXPERTS,
+    GROUPED,
+    LINEAR,
+    LLAMA3,
+    NARROW,
+    PAIRED,
+    UNSHARED,
+    WIDE_HEADS,
+    YARN,
+    long_rope,
+)
 
 
 @dataclass(frozen=True)
@@ -20,7 +33,8 @@ class FamilyFixture:
 
     classic: write config.json as releases before version 5 did (``rope_theta`` and ``rope_scaling`` beside
     the sizes), as nearly all published models have it; otherwise with ``rope_parameters``.
-    context_size: what the engine is to be loaded with, in tokens: LongRoPE chooses its factors by it.
+    context_size: what the engine is to be loaded with, in tokens: LongRoPE chooses its factors by it.  256 is
+    the least that llama.cpp takes.
     """
 
     name: str
@@ -28,75 +42,6 @@ class FamilyFixture:
     settings: Mapping[str, Any]
     classic: bool = True
     context_size: int = CONTEXT
-
-
-COMMON = {"vocab_size": 67, "max_position_embeddings": CONTEXT, "bos_token_id": 1, "eos_token_id": 2}
-GROUPED = {
-    **COMMON,
-    "hidden_size": 40,
-    "intermediate_size": 56,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 5,
-    "num_key_value_heads": 1,
-}
-"""Heads of 8, all five sharing one key and value."""
-PAIRED = {
-    **COMMON,
-    "hidden_size": 48,
-    "intermediate_size": 60,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-}
-"""Heads of 8, three sharing a key and value."""
-UNSHARED = {
-    **COMMON,
-    "hidden_size": 36,
-    "intermediate_size": 52,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-}
-EVERY_HEAD = {**UNSHARED, "num_key_value_heads": 3}
-"""Heads of 12 with a key and value each."""
-NARROW = {
-    **COMMON,
-    "hidden_size": 32,
-    "intermediate_size": 44,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-}
-"""Where many layers are needed, or experts."""
-EXPERTS = {**NARROW, "num_experts_per_tok": 2}
-WIDE_HEADS = {"head_dim": 12}
-"""Heads whose sizes do not add up to the width."""
-
-LINEAR = {"rope_type": "linear", "factor": 2.5, "rope_theta": 10000.0}
-YARN = {
-    "rope_type": "yarn",
-    "factor": 4.0,
-    "rope_theta": 10000.0,
-    "original_max_position_embeddings": 32,
-}
-LLAMA3 = {
-    "rope_type": "llama3",
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 64,
-    "rope_theta": 5000.0,
-}
-
-
-def long_rope(n_pairs: int, original: int) -> dict[str, Any]:
-    """LongRoPE with factors that rise over the pairs, trained on `original` positions."""
-    return {
-        "rope_type": "longrope",
-        "rope_theta": 10000.0,
-        "original_max_position_embeddings": original,
-        "short_factor": [round(1.0 + 0.07 * i, 3) for i in range(n_pairs)],
-        "long_factor": [round(1.2 + 0.9 * i, 3) for i in range(n_pairs)],
-    }
 
 
 FIXTURES = (
@@ -230,10 +175,11 @@ FIXTURES = (
         {
             **PAIRED,
             "pad_token_id": 0,
-            "original_max_position_embeddings": 64,
-            "rope_parameters": long_rope(4, 64),
+            "max_position_embeddings": 512,
+            "original_max_position_embeddings": 256,
+            "rope_parameters": long_rope(4, 256),
         },
-        context_size=64,
+        context_size=256,
     ),
     FamilyFixture(
         "phi3-longrope-long",
@@ -286,7 +232,15 @@ FIXTURES = (
     FamilyFixture("olmo2", "olmo2", {**EVERY_HEAD, "pad_token_id": 0}),
     FamilyFixture("olmo2-grouped", "olmo2", {**PAIRED, "pad_token_id": 0}),
     FamilyFixture(
-        "olmoe", "olmoe", {**EXPERTS, "pad_token_id": 0, "intermediate_size": 20, "num_experts": 6}
+        "olmoe",
+        "olmoe",
+        {
+            **EXPERTS,
+            "num_key_value_heads": 4,
+            "pad_token_id": 0,
+            "intermediate_size": 20,
+            "num_experts": 6,
+        },
     ),
     FamilyFixture("stablelm", "stablelm", {**EVERY_HEAD, "hidden_size": 48, "use_qkv_bias": True}),
     FamilyFixture(
