@@ -50,6 +50,7 @@ def weigh_experts(scores, chosen, weights, sigmoid, normalised, scale, threads):
                     divisor = own
             else:
                 own, total = softmax_of_chosen(scores[token], chosen[token], weights[token])
-                divisor = own if normalised else total
+                # total / total is 1, or no number where any score is none: damage has to show
+                divisor = own * (total / total) if normalised else total
             for slot in range(chosen.shape[1]):
                 weights[token, slot] = np.float32(np.float64(weights[token, slot]) * scale / divisor)

@@ -46,7 +46,14 @@ KINDS: list[KVKind] = ["f32", "f16", "q8"]
 
 
 def slow_attention(
-    q: Floats, positions: Ints, keys: Doubles, values: Doubles, window: int, scale: float, cap: float
+    q: Floats,
+    positions: Ints,
+    keys: Doubles,
+    values: Doubles,
+    window: int,
+    scale: float,
+    cap: float,
+    sinks: Floats | None,
 ) -> Doubles:
     """q: [n, heads, head_size]; keys, values: [positions, kv_heads, head_size] of one sequence, all of it."""
     group = q.shape[1] // keys.shape[1]
@@ -58,8 +65,10 @@ def slow_attention(
             scores = keys[seen, head // group] @ q[token, head].astype(np.float64) * scale
             if cap:
                 scores = cap * np.tanh(scores / cap)
-            weights = np.exp(scores - scores.max())
-            out[token, head] = weights @ values[seen, head // group] / weights.sum()
+            sink = -np.inf if sinks is None else float(sinks[head])
+            peak = max(scores.max(), sink)
+            weights = np.exp(scores - peak)
+            out[token, head] = weights @ values[seen, head // group] / (weights.sum() + np.exp(sink - peak))
     return out
 
 
@@ -115,6 +124,7 @@ class History:
         size_of_q: float = 1.0,
         tolerance: float = 1.0,
         scratch: AttentionScratch | None = None,
+        sinks: Floats | None = None,
     ) -> None:
         _, kv_heads, _, head_size = self.cache.values.shape
         n = len(positions)
@@ -130,10 +140,10 @@ class History:
         for sequence in np.unique(sequences):
             own = sequences == sequence
             keys, values = self.keys[sequence], self.values[sequence]
-            truth[own] = slow_attention(q[own], positions[own], keys, values, window, scale, cap)
+            truth[own] = slow_attention(q[own], positions[own], keys, values, window, scale, cap, sinks)
             largest = max(largest, float(np.abs(values).max()))
         with guarded(shape) as out:
-            bind_attention(q, out, positions, sequences, self.cache, scratch, window, scale, cap)()
+            bind_attention(q, out, positions, sequences, self.cache, scratch, window, scale, cap, sinks)()
         errors = np.abs(out - truth)
         token, head, i = np.unravel_index(np.argmax(errors), errors.shape)
         told = f"worst: token {token} (position {positions[token]}), head {head}, element {i}"
@@ -188,6 +198,55 @@ def test_attention(level: str, kind: KVKind, case: Case) -> None:
         history.check(positions, sequences, case.group, case.window, case.cap, case.threads)
 
 
+WITH_SINKS = [
+    Case(group=4, kv_heads=2, head_size=32, window=0, n=1, before=700, threads=2),
+    Case(group=8, kv_heads=1, head_size=64, window=128, n=1, before=300, threads=3),
+    Case(group=3, kv_heads=2, head_size=80, window=5, n=7, before=60, threads=1),
+    Case(group=8, kv_heads=2, head_size=64, window=0, n=130, before=20, threads=2),
+    Case(group=2, kv_heads=3, head_size=32, window=14, n=40, before=0, threads=2, cap=5.0),
+]
+"""Contexts that are split among threads, and queries that are."""
+
+
+@pytest.mark.parametrize("case", WITH_SINKS, ids=lambda case: "-".join(map(str, case)))
+@pytest.mark.parametrize("level", [*COMPILED_LEVELS])
+def test_attention_with_sinks(level: str, case: Case) -> None:
+    """Among them scores that are lost beside the others, and one that leaves nearly nothing to them."""
+    with at_level(level):
+        history = History(1, case.kv_heads, case.before + case.n, case.head_size)
+        if case.before:
+            history.append([0] * case.before)
+        positions, sequences = history.append([0] * case.n)
+        sinks = np.resize(np.array([0.0, 3.0, -5.0, 9.0, -1e4, 1.5], np.float32), case.kv_heads * case.group)
+        history.check(positions, sequences, case.group, case.window, case.cap, case.threads, sinks=sinks)
+
+
+@pytest.mark.parametrize("level", [*COMPILED_LEVELS])
+@pytest.mark.parametrize("n", [1, 30])
+def test_a_sink_far_above_all_scores_leaves_zeros(level: str, n: int) -> None:
+    with at_level(level):
+        history = History(1, 1, 64, 16)
+        positions, sequences = history.append([0] * n)
+        scratch = AttentionScratch.allocate(n, 64, 2, 1, 16, 1)
+        q, out = np.ones((n, 2, 16), np.float32), np.full((n, 2, 16), np.nan, np.float32)
+        sinks = np.array([1e30, 0.0], np.float32)
+        bind_attention(q, out, positions, sequences, history.cache, scratch, 0, 0.25, 0.0, sinks)()
+    assert np.abs(out[:, 0]).max() < 1e-30
+    assert np.abs(out[:, 1]).max() > 1e-3
+
+
+def test_sinks_must_fit_the_heads() -> None:
+    history = History(1, 1, 64, 16)
+    positions, sequences = history.append([0])
+    scratch = AttentionScratch.allocate(1, 64, 2, 1, 16, 1)
+    q, out = np.ones((1, 2, 16), np.float32), np.empty((1, 2, 16), np.float32)
+    rest = positions, sequences, history.cache, scratch, 0, 0.25, 0.0
+    with pytest.raises(ValueError, match="sinks"):
+        bind_attention(q, out, *rest, np.zeros(3, np.float32))
+    with pytest.raises(TypeError, match="sinks"):
+        bind_attention(q, out, *rest, np.zeros(2))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_attention_of_the_uncompiled_source(kind: KVKind) -> None:
     with at_level("python"):
@@ -195,6 +254,7 @@ def test_attention_of_the_uncompiled_source(kind: KVKind) -> None:
         history.append([0] * 63)
         history.check(*history.append([0] * 3), group=2)
         history.check(*history.append([0]), group=1, window=2, cap=3.0)
+        history.check(*history.append([0]), group=2, sinks=np.array([0.5, -2.0], np.float32))
 
 
 @pytest.mark.parametrize("level", COMPILED_LEVELS)
