@@ -6,46 +6,14 @@ Keys and kind numbers are those of the public GGUF specification (``tokenizer.gg
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import TokenizerError
 from engine.gguf.metadata import Metadata, ValueType
-
-
-class TokenKind(IntEnum):
-    """What a token is for, as the file numbers it."""
-
-    NORMAL = 1
-    UNKNOWN = 2
-    CONTROL = 3
-    USER_DEFINED = 4
-    UNUSED = 5
-    BYTE = 6
-
-
-END_OF_GENERATION_TEXTS = frozenset(
-    {
-        "</s>",
-        "<eos>",
-        "<end_of_turn>",
-        "<end_of_utterance>",
-        "<|endoftext|>",
-        "<|end_of_text|>",
-        "<|im_end|>",
-        "<|end|>",
-        "<|eot_id|>",
-        "<|eom_id|>",
-        "<|eot|>",
-        "<EOT>",
-        "<|end_of_turn|>",
-        "<|return|>",
-        "<\uff5cend\u2581of\u2581sentence\uff5c>",
-    }
-)
-"""Texts by which model makers end a turn or a text; files often name only one of them as a key."""
+from engine.tokenizers.end_of_generation import end_of_generation
+from engine.tokenizers.token_kind import TokenKind as TokenKind
 
 _END_KEYS = ("eos", "eot", "eom")
 _PREFIX = "tokenizer.ggml."
@@ -112,7 +80,7 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
     template_key = "tokenizer.chat_template"
     template = metadata.get_string(template_key) if template_key in metadata else ""
     keyed = {token for name in _END_KEYS if (token := special[name]) is not None}
-    eog_ids, warnings = _end_of_generation(texts, kinds, keyed, template)
+    eog_ids, warnings = end_of_generation(texts, kinds, keyed, template)
     return Vocabulary(
         texts=texts,
         kinds=kinds,
@@ -177,30 +145,3 @@ def _read_special_ids(
                 f"{keys[0]} is {token}, but the vocabulary ends at {len(kinds) - 1}: it counts as missing."
             )
     return ids, warnings
-
-
-def _end_of_generation(
-    texts: list[str], kinds: NDArray[np.uint8], keyed: set[int], template: str
-) -> tuple[frozenset[int], tuple[str, ...]]:
-    """The ids named by keys, and known texts: control tokens always, ordinary ones if the template uses them.
-
-    The last rule serves files converted wrongly; without the template's word a chat that merely quotes such a
-    text would end.
-    """
-    found = set(keyed)
-    warnings: list[str] = []
-    known = [token for token, text in enumerate(texts) if text in END_OF_GENERATION_TEXTS]
-    for token in known:
-        text = texts[token]
-        if token in found:
-            continue
-        if kinds[token] in (TokenKind.CONTROL, TokenKind.USER_DEFINED):
-            # Gemma 3 has </s> as an HTML tag: a user-defined text counts only where no key names an end.
-            if kinds[token] == TokenKind.CONTROL or not keyed or text in template:
-                found.add(token)
-        elif kinds[token] == TokenKind.NORMAL and text in template:
-            found.add(token)
-            warnings.append(
-                f"{text} is stored as ordinary text in this file; it is taken as the end of a reply."
-            )
-    return frozenset(found), tuple(warnings)

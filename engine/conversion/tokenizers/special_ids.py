@@ -11,7 +11,7 @@ from typing import Any
 from engine.conversion.config import Config
 from engine.conversion.tokenizers.splitting import steps_of
 from engine.conversion.tokenizers.token_table import TokenTable
-from engine.tokenizers.vocabulary import END_OF_GENERATION_TEXTS
+from engine.tokenizers.end_of_generation import END_OF_GENERATION_TEXTS
 
 KEYS = {
     "bos": "bos",

@@ -99,3 +99,19 @@ def test_published_ends() -> None:
     assert published("llama-bpe").eog_ids == {128001, 128009}
     assert published("qwen2").eog_ids == {151643, 151645}
     assert published("phi-3").eog_ids == {32000, 32007}
+
+
+def test_a_message_that_ends_within_a_reply_does_not_end_it() -> None:
+    """Harmony: thoughts and answer are messages, each with <|end|> behind it."""
+    marks = ["<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|return|>", "<|call|>"]
+    harmony = [(text, CONTROL) for text in marks]
+    assert eog_texts(harmony, eos_token_id=261) == {"<|return|>", "<|call|>"}
+    assert eog_texts([("<|end|>", CONTROL), ("x", CONTROL)], eos_token_id=258) == {"<|end|>", "x"}
+    ordinary = [(text, NORMAL) for text in marks]
+    assert eog_texts([*ordinary, ("<|end|>x", CONTROL)], chat_template="<|end|>") == {"<|end|>"}
+
+
+def test_ends_of_llama_3_whatever_the_key_says() -> None:
+    extra = [("<|end_of_text|>", CONTROL), ("<|eom_id|>", CONTROL), ("<|eot_id|>", CONTROL)]
+    for eos in (257, 258, 259):
+        assert eog_texts(extra, eos_token_id=eos) == {"<|end_of_text|>", "<|eom_id|>", "<|eot_id|>"}
