@@ -232,6 +232,21 @@ FIXTURES = (
     FamilyFixture("olmo2", "olmo2", {**EVERY_HEAD, "pad_token_id": 0}),
     FamilyFixture("olmo2-grouped", "olmo2", {**PAIRED, "pad_token_id": 0}),
     FamilyFixture(
+        "olmo3",
+        "olmo3",
+        {
+            **GROUPED,
+            "num_hidden_layers": 4,
+            "pad_token_id": 0,
+            "sliding_window": 14,
+            "rope_parameters": {
+                "full_attention": YARN,
+                "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+            },
+        },
+        classic=False,
+    ),
+    FamilyFixture(
         "olmoe",
         "olmoe",
         {

@@ -24,8 +24,6 @@ OPTIONAL = re.compile(r".*\.bias|output\.weight|rope_.*")
 OPTIONAL_OF = {
     "command-r": "attn_[qk]_norm",
     "stablelm": "attn_[qk]_norm|ffn_norm",
-    "falcon": "attn_norm_2",
-    "granitemoe": "ffn_gate_shexp",
 }
 """By architecture, where models of one family differ."""
 
