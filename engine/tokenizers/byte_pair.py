@@ -39,6 +39,11 @@ _TO_VISIBLE = dict(enumerate(_CHARACTER_OF_BYTE))
 _BYTE_OF_CHARACTER = {character: bytes([byte]) for byte, character in enumerate(_CHARACTER_OF_BYTE)}
 
 
+def visible(text: str) -> str:
+    """The UTF-8 bytes of text, each as its visible character."""
+    return text.encode().decode("latin-1").translate(_TO_VISIBLE)
+
+
 class BytePairTokenizer(Tokenizer):
     """Byte-level vocabulary with merges, each "left right", in order of rank."""
 
@@ -90,11 +95,11 @@ class BytePairTokenizer(Tokenizer):
         return self._encode_plain_text(text)
 
     def _encode_word(self, word: str) -> list[int]:
-        visible = word.encode().decode("latin-1").translate(_TO_VISIBLE)
-        if self._rule.ignore_merges and visible in self._ids:
-            return [self._ids[visible]]
+        symbols = visible(word)
+        if self._rule.ignore_merges and symbols in self._ids:
+            return [self._ids[symbols]]
         ids: list[int] = []
-        for symbol in merge_symbols(visible, self._ranks, " "):
+        for symbol in merge_symbols(symbols, self._ranks, " "):
             token = self._ids.get(symbol)
             # A joined symbol that is no token is spelt byte by byte.  A byte without a token is left out, as
             # llama.cpp does: it was not in the training text, and the unknown token may be a control token.

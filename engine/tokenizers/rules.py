@@ -108,7 +108,9 @@ RULES: tuple[PreTokenizer, ...] = (
     PreTokenizer(
         "tiny_aya",
         (
-            DigitGroups(r"\d{1,3}(?=(?:\d{3})*\b)", runs=r"(?<!\d)\d++\b", isolated=True),
+            DigitGroups(
+                r"\d{1,3}(?=(?:\d{3})*\b)", runs=r"(?<!\d)\d++(?![\p{L}\p{M}\p{N}\p{Pc}])", isolated=True
+            ),
             published.O200K,
         ),
         ("cohere2moe",),

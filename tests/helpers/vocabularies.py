@@ -14,7 +14,13 @@ from engine.gguf.values import infer_value
 from engine.tokenizers import Tokenizer, load_tokenizer
 
 FOLDER = Path(__file__).parents[1] / "data" / "vocab"
-PUBLISHED = ("gpt-2", "llama-bpe", "qwen2", "deepseek-coder", "falcon", "llama-spm", "phi-3")
+WHOLE = (
+    *("gpt-2", "llama-bpe", "qwen2", "deepseek-coder", "falcon", "llama-spm", "phi-3", "mpt", "starcoder"),
+    "bert-bge",
+)
+PARTS = ("command-r", "deepseek-llm", "gemma-4", "qwen35", "refact")
+"""Vocabularies cut down to what their texts need."""
+PUBLISHED = WHOLE + PARTS
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 
@@ -31,6 +37,18 @@ def published_metadata(name: str) -> Metadata:
 @functools.cache
 def published(name: str) -> Tokenizer:
     return load_tokenizer(published_metadata(name))
+
+
+def published_texts(name: str) -> list[str]:
+    """The texts whose ids stand in NAME.out: texts of its own where it has some, else the common ones."""
+    own = FOLDER / f"{name}.inp"
+    path = own if own.exists() else FOLDER / "texts.inp"
+    return path.read_text(encoding="utf-8").split("\n__ggml_vocab_test__\n")
+
+
+def published_ids(name: str) -> list[list[int]]:
+    lines = (FOLDER / f"{name}.out").read_text(encoding="utf-8").split("\n")
+    return [[int(number) for number in line.split()] for line in lines]
 
 
 def made_up_metadata(**values: object) -> Metadata:
