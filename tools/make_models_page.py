@@ -86,7 +86,8 @@ def _families() -> list[str]:
         "and of its half precision included.",
         table(("family", "converted from", "checked with (llama.cpp)"), rows),
         *(["\n".join(["Where llama.cpp differs by design:\n", *told])] if told else []),
-        f"Real models, token by token as llama.cpp writes them: {', '.join(real)} (`tests/golden`).",
+        f"Real models, compared with log-probabilities and texts of llama.cpp: {', '.join(real)} "
+        "(`tests/golden`).",
         f"Refused by name, since they write no replies: {', '.join(map(code, refused))}.  Any other "
         "architecture is refused before its tensors are read, with the nearest families that are supported.",
     ]
