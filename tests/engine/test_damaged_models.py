@@ -5,8 +5,10 @@ One sentence names the key or the tensor, before anything is loaded; what can be
 
 from __future__ import annotations
 
+import os
 import time
 import tracemalloc
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,9 @@ import pytest
 
 from engine.errors import CauserieError, ModelFileError, TokenizerError, UnsupportedModelError
 from engine.gguf.metadata import MetadataValue, ValueType
+from engine.gguf.reader import GGUFFile
 from engine.gguf.values import number
+from engine.gguf.writer import write_gguf_parts
 from engine.model import load_model
 from engine.quantisation.quantise import make_tensor
 from engine.requests import LoadSettings, Message
@@ -197,15 +201,51 @@ def test_a_special_id_outside_of_the_vocabulary_is_none(tmp_path: Path, name: st
         assert all(0 <= item < N_TOKENS for item in model.tokenizer.eog_ids)
 
 
-def load_model_of(folder: Path, metadata: dict[str, Any]) -> Any:
-    from contextlib import closing
+@pytest.mark.parametrize("repack", [True, False])
+def test_a_file_cut_short_before_its_tensors_are_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repack: bool
+) -> None:
+    """Case G-09: by another process, after the header was read.  Touching the map would end this process."""
+    path = write_tiny_model(tmp_path / "m.gguf", quant_type="Q8_0")
 
+    def cut_short() -> int:
+        os.truncate(path, path.stat().st_size // 2)
+        return 1 << 40
+
+    monkeypatch.setattr("engine.model.free_memory", cut_short)
+    shares: list[float] = []
+    with pytest.raises(ModelFileError, match=r"m\.gguf has become shorter"):
+        load_model(path, LoadSettings(repack=repack), shares.append)
+    assert shares == []
+
+
+@pytest.mark.parametrize("repack", [True, False])
+def test_a_file_cut_short_while_its_tensors_are_loaded(tmp_path: Path, repack: bool) -> None:
+    path = write_tiny_model(tmp_path / "m.gguf", quant_type="Q8_0")
+
+    def cut_short(share: float) -> None:
+        os.truncate(path, 4096)
+
+    with pytest.raises(ModelFileError, match=r"m\.gguf has become shorter"):
+        load_model(path, LoadSettings(repack=repack), cut_short)
+
+
+def test_a_part_cut_short_before_its_tensors_are_loaded(tmp_path: Path) -> None:
+    whole = write_tiny_model(tmp_path / "m.gguf", quant_type="Q8_0")
+    with GGUFFile.open(whole) as file:
+        paths = write_gguf_parts(tmp_path / "m.gguf", file.metadata, file.tensors.values(), 50_000)
+    with GGUFFile.open(paths[0]) as file:
+        file.require_whole()
+        os.truncate(paths[-1], paths[-1].stat().st_size - 1)
+        with pytest.raises(ModelFileError, match=f"{paths[-1].name} has become shorter"):
+            file.require_whole()
+
+
+def load_model_of(folder: Path, metadata: dict[str, Any]) -> Any:
     path = write_tiny_model(folder / "m.gguf", metadata=metadata)
     return closing(load_model(path, LoadSettings(backend="fake")))
 
 
 def sound_merges(folder: Path) -> list[str]:
-    from engine.gguf.reader import GGUFFile
-
     with GGUFFile.open(folder / "m.gguf") as file:
         return file.metadata.get_strings("tokenizer.ggml.merges")
