@@ -68,6 +68,9 @@ class Split:
 class ReplySplitter(ABC):
     """Takes the pieces of one reply, the texts of `controls` among them, and gives them without marks."""
 
+    is_done = False
+    """Whether all that follows is answer."""
+
     @abstractmethod
     def push(self, text: str) -> Split: ...
 
@@ -98,6 +101,7 @@ class TagSplitter(ReplySplitter):
                 self._part = "answer"
         if self._part == "answer":
             answer, self._held = self._held, ""
+            self.is_done = True
         return Split(answer, thoughts)
 
     def finish(self) -> Split:

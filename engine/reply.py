@@ -49,7 +49,7 @@ class Reply:
         text = self._detokenizer.push(token)
         if self._splitter is None:
             return self._show(Split(text))
-        if not text and self._texts[token] in self._controls:
+        if not text and self._texts[token] in self._controls and not self._splitter.is_done:
             text = self._texts[token]
         return self._show(self._splitter.push(text))
 

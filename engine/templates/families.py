@@ -221,7 +221,7 @@ FAMILIES = (
         words=(("llama2", "chat"), ("codellama", "instruct")),
         tokenizer="llama",
     ),
-    Family("zephyr", _ZEPHYR, words=(("zephyr",), ("tinyllama", "chat"))),
+    Family("zephyr", _ZEPHYR, ("</s>",), words=(("zephyr",), ("tinyllama", "chat"))),
     Family("olmo", _OLMO, ("<|endoftext|>",), words=(("olmo", "instruct"),)),
 )
 """Where several fit, the first one whose end of a turn is the file's EOS, else the first."""
