@@ -26,6 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--template", action="store_true", help="print the chat template in use and what it makes of a sample"
     )
     parser.add_argument(
+        "--chat-template", default="", metavar="NAME", help="this one of the file's templates, or a family's"
+    )
+    parser.add_argument(
         "--graph", action="store_true", help="print the steps of the computation and their memory"
     )
     parser.add_argument("--graph-file", type=Path, metavar="X.svg|X.dot", help="draw the steps into a file")
@@ -39,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         )
     path = model_path(options.file)
     facts, plan = read_facts(path, load_settings(options))
-    template = read_template(path) if options.template else None
+    template = read_template(path, options.chat_template) if options.template else None
     if options.json:
         content = as_json(facts, plan if options.graph else None)
         if template is not None and isinstance(content["template"], dict):

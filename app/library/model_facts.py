@@ -105,13 +105,15 @@ class ModelFacts:
 def read_facts(path: Path, settings: LoadSettings | None = None) -> tuple[ModelFacts, Plan | None]:
     """The facts, and the largest plan where the model can be run.
 
-    Raises `ModelFileError` and `UnsupportedModelError` where not even the header can be read.
+    Raises `ModelFileError` and `UnsupportedModelError` where not even the header can be read, `TemplateError`
+    where settings name no known template.
     """
+    settings = settings or LoadSettings()
     with GGUFFile.open(path) as file:
         checks = _Checks()
-        model, memory = checks.ask(lambda: _what_it_takes(file, settings or LoadSettings())) or (None, None)
+        model, memory = checks.ask(lambda: _what_it_takes(file, settings)) or (None, None)
         tokenizer = checks.ask(lambda: outline_tokenizer(file.metadata))
-        template = checks.ask(lambda: choose_template(file.metadata))
+        template = checks.ask(lambda: choose_template(file.metadata, settings.template))
         types: Counter[str] = Counter()
         layer_types: Counter[str] = Counter()
         for name, tensor in file.tensors.items():
@@ -159,12 +161,12 @@ class TemplateText:
     problem: CauserieError | None
 
 
-def read_template(path: Path) -> TemplateText:
-    """Raises as `read_facts` does for a file that cannot be read."""
+def read_template(path: Path, name: str = "") -> TemplateText:
+    """name: as of `choose_template`.  Raises as `read_facts` does for a file that cannot be read."""
     with GGUFFile.open(path) as file:
         source = ""
         try:
-            choice = choose_template(file.metadata)
+            choice = choose_template(file.metadata, name)
             source = choice.source
             if not source:
                 raise TemplateError(choice.reason, "`causerie complete` continues raw prompts.")
@@ -180,11 +182,13 @@ class _Checks:
     advice = ""
 
     def ask(self, work: Callable[[], T]) -> T | None:
-        """What work gives, or None.  Failures of a backend say nothing about the file and are raised."""
+        """What work gives, or None.  What says nothing about the file is raised: a failure of a backend, a
+        wrong name of a template."""
         try:
             return work()
         except CauserieError as error:
-            if isinstance(error, BackendError) and not isinstance(error, UnsupportedByBackendError):
+            about_file = isinstance(error, UnsupportedByBackendError)
+            if isinstance(error, BackendError | TemplateError) and not about_file:
                 raise
             if not self.problem:
                 self.problem, self.advice = error.title, error.advice

@@ -85,6 +85,17 @@ def test_a_file_without_a_template_gets_that_of_its_family_or_none(call, call_js
     assert status == 1 and "chat template:" in out and "no chat template" in err
 
 
+def test_another_template_by_name(call, call_json, tmp_path):
+    metadata = {"tokenizer.chat_template.tool_use": "tools", "tokenizer.chat_templates": ["tool_use"]}
+    path = write_tiny_model(tmp_path / "x.gguf", metadata=metadata)
+    facts = call_json("info", path, *FAKE, "--template", "--chat-template", "tool_use")
+    assert facts["template"]["in_file"] == ["default", "tool_use"]
+    assert (facts["template"]["name"], facts["template"]["source"]) == ("tool_use", "tools")
+    assert "default, tool_use" in call("info", path, *FAKE)[1]
+    status, out, err = call("info", path, *FAKE, "--chat-template", "nosuch")
+    assert (status, out) == (1, "") and "nosuch" in err
+
+
 def test_a_hostile_template_is_shown_without_harm(call, tmp_path):
     source = "\x1b[2J{{ lipsum.__globals__['os'] }}{% include 'x' %}"
     path = write_tiny_model(tmp_path / "x.gguf", metadata={"tokenizer.chat_template": source})
