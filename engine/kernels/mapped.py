@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from engine.gguf.tensor_types import QuantType
 from engine.kernels.checks import check_array, check_output, require
-from engine.kernels.linear import bind_linear
+from engine.kernels.linear import bind_linear, linear_product
 from engine.kernels.linear_decoded import require_finite
 from engine.kernels.linear_scratch import LinearScratch
 from engine.kernels.packing import GROUP, PLAIN_DTYPES, PackedWeight, Packer, packed_nbytes, thread_groups
@@ -54,6 +54,11 @@ class MappedWeight:
     @property
     def cols(self) -> int:
         return self.tensor.shape[1]
+
+    @property
+    def lines(self) -> NDArray[np.uint8]:
+        """uint8[rows, bytes of a row], in the map."""
+        return self.tensor.as_bytes().reshape(self.rows, -1)
 
     @property
     def is_decoded(self) -> bool:
@@ -106,6 +111,68 @@ class Window:
         return self._results[: n_tokens * n_rows].reshape(n_tokens, n_rows)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MappedProduct:
+    """y = x W^T with x and y fixed, for any weight of the type and shape of the one it was made for.
+
+    steps: the first row and the one behind the last of each part, what is called with these rows (uint8[rows,
+    bytes of a row]), and what is called then.  check: raises where a scale was damaged.
+    """
+
+    steps: tuple[tuple[int, int, Callable[[NDArray[np.uint8]], object], Callable[[], object]], ...]
+    check: Callable[[Tensor], None]
+
+    def __call__(self, weight: MappedWeight) -> None:
+        """Raises ModelFileError where a scale is infinite or no number."""
+        self.multiply(weight.lines, weight.tensor)
+
+    def multiply(self, lines: NDArray[np.uint8], tensor: Tensor) -> None:
+        for first, stop, take, compute in self.steps:
+            take(lines[first:stop])
+            compute()
+        self.check(tensor)
+
+
+def mapped_product(
+    weight: MappedWeight,
+    x: Floats,
+    y: Floats,
+    window: Window,
+    scratch: LinearScratch,
+    threads: int,
+    source: object = None,
+) -> MappedProduct:
+    """As `linear_product`, for weights in a file's map."""
+    check_array("x", x, np.float32, (None, weight.cols))
+    check_output("y", y, np.float32, (x.shape[0], weight.rows))
+    require(window.packer.threads == threads, "the window is made for another number of threads")
+    source = object() if source is None else source
+    if weight.is_decoded:
+        as_it_lies = PackedWeight(weight.tensor.name, weight.type, weight.rows, weight.cols, weight.lines)
+        product = linear_product(as_it_lies, x, y, scratch, threads, source)
+        whole = (0, weight.rows, product, _nothing)
+        return MappedProduct((whole,), lambda tensor: require_finite(tensor.name, scratch))
+    dtype = PLAIN_DTYPES.get(weight.type.name, np.uint8)
+    at_once = window.groups_at_once(weight) * GROUP
+    steps: list[tuple[int, int, Callable[[NDArray[np.uint8]], object], Callable[[], object]]] = []
+    for first in range(0, weight.rows, at_once):
+        stop = min(first + at_once, weight.rows)
+        count = stop - first
+        data = window.groups(-(-count // GROUP), weight.group_bytes, dtype)
+        interleave = window.packer.interleaver(weight.type, count, data, _pieces(count, threads))
+        floats = data.view(np.float32) if weight.type.name == "F32" else data
+        packed = PackedWeight(weight.tensor.name, weight.type, count, weight.cols, floats)
+        target = y[:, first:stop]
+        if target.flags.c_contiguous:
+            compute = bind_linear(packed, x, target, scratch, threads, source)
+        else:
+            result = window.results(len(x), count)
+            multiply = bind_linear(packed, x, result, scratch, threads, source)
+            compute = partial(run_all, (multiply, partial(np.copyto, target, result)))
+        steps.append((first, stop, interleave, compute))
+    return MappedProduct(tuple(steps), window.packer.require_finite)
+
+
 def bind_mapped_linear(
     weight: MappedWeight,
     x: Floats,
@@ -116,34 +183,12 @@ def bind_mapped_linear(
     source: object = None,
 ) -> Callable[[], None]:
     """As `bind_linear`.  The call raises ModelFileError where a scale is infinite or no number."""
-    check_array("x", x, np.float32, (None, weight.cols))
-    check_output("y", y, np.float32, (x.shape[0], weight.rows))
-    require(window.packer.threads == threads, "the window is made for another number of threads")
-    source = object() if source is None else source
-    tensor = weight.tensor
-    rows = tensor.as_bytes().reshape(weight.rows, -1)
-    if weight.is_decoded:
-        as_it_lies = PackedWeight(tensor.name, tensor.type, weight.rows, weight.cols, rows)
-        multiply = bind_linear(as_it_lies, x, y, scratch, threads, source)
-        return partial(run_all, (multiply, partial(require_finite, tensor.name, scratch)))
-    dtype = PLAIN_DTYPES.get(tensor.type.name, np.uint8)
-    at_once = window.groups_at_once(weight) * GROUP
-    calls: list[Callable[[], object]] = []
-    for first in range(0, weight.rows, at_once):
-        part = rows[first : first + at_once]
-        data = window.groups(-(-len(part) // GROUP), weight.group_bytes, dtype)
-        calls.append(window.packer.bind_interleave(tensor, part, data, _pieces(len(part), threads)))
-        floats = data.view(np.float32) if tensor.type.name == "F32" else data
-        packed = PackedWeight(tensor.name, tensor.type, len(part), weight.cols, floats)
-        target = y[:, first : first + at_once]
-        if target.flags.c_contiguous:
-            calls.append(bind_linear(packed, x, target, scratch, threads, source))
-        else:
-            result = window.results(len(x), len(part))
-            calls.append(bind_linear(packed, x, result, scratch, threads, source))
-            calls.append(partial(np.copyto, target, result))
-    calls.append(partial(window.packer.require_finite, tensor))
-    return partial(run_all, tuple(calls))
+    product = mapped_product(weight, x, y, window, scratch, threads, source)
+    return partial(product.multiply, weight.lines, weight.tensor)
+
+
+def _nothing() -> None:
+    return None
 
 
 def _pieces(n_rows: int, threads: int) -> NDArray[np.int64]:

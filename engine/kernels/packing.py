@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -123,34 +122,41 @@ class Packer:
                 tensor.read_rows(end_row - count, end_row, rows[position : position + count].reshape(-1))
             table[part] = position, count, first
             position += count
-        self.bind_interleave(tensor, rows[:position], data, table)()
+        self.interleaver(tensor.type, position, data, table)(rows[:position])
         self.require_finite(tensor)
 
-    def bind_interleave(
-        self, tensor: Tensor, rows: NDArray[np.uint8], data: NDArray[Any], pieces: NDArray[np.int64]
-    ) -> Callable[[], None]:
-        """A call that copies the rows of each piece to their groups, each piece by a thread of its own.
+    def interleaver(
+        self, type: QuantType, n_rows: int, data: NDArray[Any], pieces: NDArray[np.int64]
+    ) -> Callable[[NDArray[np.uint8]], None]:
+        """What copies the rows of each piece to their groups, each piece by a thread of its own.
 
-        rows: uint8[n, bytes of a row]; data: as of `PackedWeight`, F32 as uint32; pieces: int64[threads, 3],
-        first row in rows, number of rows, first group in data.  `require_finite` tells about the scales.
+        It is called with the rows, uint8[n_rows, bytes of a row].  data: as of `PackedWeight`, F32 as uint32;
+        pieces: int64[threads, 3], first row, number of rows, first group in data.  `require_finite` tells
+        about the scales.
         """
         width = data.shape[1] // GROUP * data.itemsize
-        check_array("rows", rows, np.uint8, (None, width))
         check_array("pieces", pieces, np.int64, (self.threads, 3))
         ends = pieces[:, 0] + pieces[:, 1], pieces[:, 2] + -(-pieces[:, 1] // GROUP)
-        fits = pieces.min() >= 0 and ends[0].max() <= len(rows) and ends[1].max() <= len(data)
+        fits = pieces.min() >= 0 and ends[0].max() <= n_rows and ends[1].max() <= len(data)
         require(bool(fits), "pieces lie outside of rows or data")
-        offsets = FORMATS[tensor.type.name].halves_at
-        if tensor.type.name in PLAIN_DTYPES:
+        offsets, is_plain = FORMATS[type.name].halves_at, type.name in PLAIN_DTYPES
+        kernel = load_kernel("interleave_numbers" if is_plain else "interleave")
+        own: tuple[object, ...]
+        if is_plain:
             exponents = np.array([0x7C00] * len(offsets), data.dtype)
-            kernel, numbers = load_kernel("interleave_numbers"), rows.view(data.dtype)
-            return partial(kernel, numbers, data, pieces, exponents, self._found, self.threads)
-        upper_bytes = np.array(offsets, np.int64) + 1
-        return partial(
-            load_kernel("interleave"), rows.reshape(-1), width, data.view(np.uint64), pieces,
-            tensor.type.block_bytes, upper_bytes, self._tiles, self._tiles.view(np.uint64), self._words,
-            self._found, self.threads,
-        )  # fmt: skip
+            own = (data, pieces, exponents, self._found, self.threads)
+        else:
+            upper_bytes = np.array(offsets, np.int64) + 1
+            own = (
+                width, data.view(np.uint64), pieces, type.block_bytes, upper_bytes, self._tiles,
+                self._tiles.view(np.uint64), self._words, self._found, self.threads,
+            )  # fmt: skip
+
+        def interleave(rows: NDArray[np.uint8]) -> None:
+            check_array("rows", rows, np.uint8, (n_rows, width))
+            kernel(rows.view(data.dtype) if is_plain else rows.reshape(-1), *own)
+
+        return interleave
 
     def require_finite(self, tensor: Tensor) -> None:
         """Raises ModelFileError where a scale interleaved since the last time was infinite or no number."""

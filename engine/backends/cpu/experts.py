@@ -26,7 +26,7 @@ from engine.kernels.experts import (
     gate_tokens,
 )
 from engine.kernels.linear import linear_product
-from engine.kernels.mapped import MappedWeight, bind_mapped_linear
+from engine.kernels.mapped import mapped_product
 from engine.kernels.packing import PackedWeight
 
 if TYPE_CHECKING:
@@ -130,10 +130,7 @@ def product_of(context: CpuContext, like: Matrix, x: Floats, y: Floats, source: 
 
         return cast(Multiply, multiply)
 
-    def multiply_mapped(matrix: MappedWeight) -> None:
-        bind_mapped_linear(matrix, x, y, context.scratch.window, linear, threads)()
-
-    return cast(Multiply, multiply_mapped)
+    return cast(Multiply, mapped_product(like, x, y, context.scratch.window, linear, threads, source))
 
 
 class OneToken:
