@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import re
 import time
@@ -61,6 +62,50 @@ def test_what_reaches_outside_is_refused(source: str) -> None:
     assert before == CONVERSATION
 
 
+CALLED = "{% macro called() %}CALLED{{ messages.clear() }}{% endmacro %}"
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "strftime_now(called)",
+        "strftime_now(namespace)",
+        "raise_exception(called)",
+        "[called]|tojson",
+        "[1]|tojson(indent=called)",
+        "[1]|tojson(default=called)",
+        "[1]|tojson(cls=called)",
+        "[1]|tojson(separators=(called, called))",
+        "'%s'|format(called)",
+        "[1]|map(called)|list",
+        "[1]|sort(attribute=called)",
+        "[1]|join(called)",
+        "'a'|replace('a', called)",
+        "'a'.replace('a', called)",
+    ],
+)
+def test_nothing_of_ours_calls_what_a_template_passes(expression: str) -> None:
+    """Given a macro where a value belongs, it is refused or printed, and never run."""
+    template = ChatTemplate(CALLED + "{{ messages[0].content }}")
+    assert template.render(CONVERSATION)
+    try:
+        printed = render(CALLED + "{{ " + expression + " }}")
+    except TemplateError as error:
+        printed = error.title
+    assert "CALLED" not in printed and "clear" not in printed
+
+
+@pytest.mark.parametrize("unit", ["a~", "1<", "1,", "()"])
+def test_compiling_is_bounded_by_the_length_of_the_source(unit: str) -> None:
+    """What compiles longest of all that was tried takes a second."""
+    source = "{{ [a" + ("," if unit == "1," else "")
+    source += unit * ((MAX_SOURCE - 20) // len(unit)) + ("1" if unit != "()" else "") + "] }}"
+    start = time.thread_time()
+    with contextlib.suppress(TemplateError):
+        ChatTemplate(source)
+    assert time.thread_time() - start < 15
+
+
 # Each of these doubles (or worse) the value of ns.s sixty times.
 GROWING = [
     "ns.s ~ ns.s",
@@ -104,6 +149,7 @@ def test_values_that_double_are_stopped(expression: str) -> None:
         "{{ [0] * 10**9 }}",
         "{{ 10**9 * [0] }}",
         "{{ 9**(9**9) }}",
+        "{{ 9**9**9**9**9 }}",
         "{% set ns = namespace(s=2) %}{% for i in range(60) %}{% set ns.s = ns.s * ns.s %}{% endfor %}",
         "{{ '%1000000000d'|format(1) }}",
         "{{ '%1000000000d' % 1 }}",
