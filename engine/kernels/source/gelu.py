@@ -9,11 +9,11 @@ def chunk(x, out, length, values, bits, powers):
     minus_two_u = np.float32(-1.5957691216057308)
     cubic = np.float32(0.044715)
     one = np.float32(1)
-    # omp simd
+    #omp simd
     for i in range(length):
         values[i] = minus_two_u * (x[i] + cubic * x[i] * x[i] * x[i])
     exponentials(values, length, bits, powers)
-    # omp simd
+    #omp simd
     for i in range(length):
         out[i] = x[i] / (one + values[i])
 
@@ -22,7 +22,7 @@ def chunk(x, out, length, values, bits, powers):
 def gelu(x, out, threads):
     """float32[size] each, may be the same array."""
     size = x.shape[0]
-    # omp parallel for schedule(static) num_threads(threads) if(size > 16383)
+    #omp parallel for schedule(static) num_threads(threads) if(size > 16383)
     for part in range(threads):
         values = np.empty(64, np.float32)
         bits = np.empty(64, np.int32)

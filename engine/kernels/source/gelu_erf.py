@@ -10,8 +10,7 @@ from .exponential import exponentials
 
 
 def chunk(x, out, length, values, bits, powers):
-    per_root_2 = np.float32(0.7071067811865476)
-    p = np.float32(0.3275911)
+    near = np.float32(0.3275911 * 0.7071067811865476)
     a1 = np.float32(0.254829592)
     a2 = np.float32(-0.284496736)
     a3 = np.float32(1.421413741)
@@ -21,24 +20,24 @@ def chunk(x, out, length, values, bits, powers):
     half = np.float32(0.5)
     zero = np.float32(0)
     minus_half = np.float32(-0.5)
-    # omp simd
+    #omp simd
     for i in range(length):
         values[i] = minus_half * x[i] * x[i]
     exponentials(values, length, bits, powers)
-    # omp simd
+    #omp simd
     for i in range(length):
         size = max(x[i], zero - x[i])
-        t = one / (one + p * per_root_2 * size)
+        t = one / (one + near * size)
         tail = half * ((((a5 * t + a4) * t + a3) * t + a2) * t + a1) * t * values[i]
-        # What is left of 1 on one side of zero is the tail on the other.
-        out[i] = x[i] * ((one - tail) if x[i] > zero else tail)
+        # x (1 - tail) on one side of zero, x tail on the other, without asking which.
+        out[i] = max(x[i], zero) - size * tail
 
 
 # pythran export gelu_erf(float32[:] order(C), float32[:] order(C), int)
 def gelu_erf(x, out, threads):
     """float32[size] each, may be the same array."""
     size = x.shape[0]
-    # omp parallel for schedule(static) num_threads(threads) if(size > 16383)
+    #omp parallel for schedule(static) num_threads(threads) if(size > 16383)
     for part in range(threads):
         values = np.empty(64, np.float32)
         bits = np.empty(64, np.int32)

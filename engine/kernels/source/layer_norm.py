@@ -38,6 +38,11 @@ def normalise(x, weight, out, eps, lanes):
         out[i] = (x[i] - mean) * factor * weight[i]
 
 
+def shift(out, bias):
+    for i in range(out.shape[0]):
+        out[i] += bias[i]
+
+
 # pythran export layer_norm(float32[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C),
 #                           float32[:,:] order(C), float64, int)
 def layer_norm(x, weight, bias, out, eps, threads):
@@ -48,11 +53,10 @@ def layer_norm(x, weight, bias, out, eps, threads):
     n_rows = x.shape[0]
     heads = weight.shape[0]
     has_bias = bias.shape[0] > 0
-    # omp parallel for schedule(static) num_threads(threads) if(n_rows > 15)
+    #omp parallel for schedule(static) num_threads(threads) if(n_rows > 15)
     for row in range(n_rows):
         lanes = np.empty(16, np.float32)
         head = row % heads
         normalise(x[row], weight[head], out[row], eps, lanes)
         if has_bias:
-            for i in range(x.shape[1]):
-                out[row, i] += bias[head, i]
+            shift(out[row], bias[head])

@@ -138,6 +138,17 @@ def test_every_kernel_is_there_at_every_level(name: str, level: str) -> None:
         assert not str(module.__file__).endswith(".py")
 
 
+def test_lines_for_openmp_are_such() -> None:
+    """`ruff format` would put a space behind the #, and the kernel would silently be slow."""
+    lines = [
+        f"{path.name}: {line.strip()}"
+        for path in (FOLDER / "source").glob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "omp" in line.split() and "#" in line
+    ]
+    assert lines == []
+
+
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_missing_kernel_has_no_stand_in(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     level = NATIVE_LEVELS[0]
