@@ -43,6 +43,7 @@ HARMONY = ReasoningFormat(CHANNEL, END, frozenset({CHANNEL, MESSAGE, START, END}
 _TAGS = (
     _tags("<think>", "</think>"),
     _tags("<thinking>", "</thinking>"),
+    _tags("<thought>", "</thought>"),
     _tags("<seed:think>", "</seed:think>"),
     _tags("[THINK]", "[/THINK]"),
     _tags("<|START_THINKING|>", "<|END_THINKING|>"),

@@ -122,7 +122,11 @@ _HARMONY = _turns(
     r"final. Channel must be included for every message.<|end|>' }}",
 )
 
-_EXAONE_4 = _turns(r"{{ '[|' + m.role + '|]\n' + m.content + '[|endofturn|]\n' }}", r"[|assistant|]\n")
+# It answers at once where its thoughts are empty.
+_EXAONE_4 = _turns(
+    r"{{ '[|' + m.role + '|]\n' + m.content + '[|endofturn|]\n' }}",
+    r"[|assistant|]\n<think>\n\n</think>\n\n",
+)
 
 _EXAONE = _turns(
     r"{{ '[|' + m.role + '|]' + m.content + ('\n' if m.role == 'user' else '[|endofturn|]\n') }}",

@@ -36,6 +36,7 @@ def test_formats_are_found_in_templates(source: str, opening: str) -> None:
 def test_templates_that_do_not_speak_of_thoughts() -> None:
     sources = {family.name: family.source for family in FAMILIES}
     assert find_reasoning(sources.pop("harmony")) is HARMONY
+    assert find_reasoning(sources.pop("exaone4")) == THINK
     assert all(find_reasoning(source) is None for source in sources.values())
 
 

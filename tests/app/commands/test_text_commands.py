@@ -132,9 +132,24 @@ def test_chat_equals_the_engine_and_prints_the_text_alone(call, call_json, tiny_
 
 
 def test_a_model_without_a_template_cannot_chat_and_says_what_can_be_done(call, tmp_path):
-    path = write_tiny_model(tmp_path / "base.gguf", metadata={"tokenizer.chat_template": None})
+    nothing = {"tokenizer.chat_template": None, "tokenizer.ggml.token_type": None}
+    path = write_tiny_model(tmp_path / "base.gguf", metadata=nothing)
     status, out, err = call("chat", path, *FAKE, "-m", "hi")
     assert status == 1 and not out and "chat template" in err and "causerie complete" in err
+    assert "--chat-template" in err and "chatml" in err
+    status, _, err = call("chat", path, *FAKE, "-m", "hi", "-n", 2, "--chat-template", "chatml")
+    assert status == 0 and not err
+
+
+def test_a_model_without_a_template_gets_that_of_its_family_and_says_so(call, tmp_path):
+    path = write_tiny_model(tmp_path / "base.gguf", metadata={"tokenizer.chat_template": None})
+    status, _, err = call("chat", path, *FAKE, "-m", "hi", "-n", 2)
+    assert status == 0 and "family chatml" in err
+
+
+def test_a_template_that_nobody_knows_is_refused_by_name(call, tiny_path):
+    status, out, err = call("chat", tiny_path, *FAKE, "-m", "hi", "--chat-template", "nonsense")
+    assert status == 1 and not out and "'nonsense'" in err and "chatml" in err
 
 
 @pytest.mark.parametrize("command", ["complete", "chat", "logits", "bench"])

@@ -212,7 +212,7 @@ PROMPTS = {
     ),
     "exaone4": (
         "[|system|]\n{s}[|endofturn|]\n[|user|]\n{u}[|endofturn|]\n[|assistant|]\n{a}[|endofturn|]\n"
-        "[|user|]\n{v}[|endofturn|]\n[|assistant|]\n"
+        "[|user|]\n{v}[|endofturn|]\n[|assistant|]\n<think>\n\n</think>\n\n"
     ),
     "exaone": (
         "[|system|]{s}[|endofturn|]\n[|user|]{u}\n[|assistant|]{a}[|endofturn|]\n[|user|]{v}\n[|assistant|]"
