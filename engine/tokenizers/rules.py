@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from engine.tokenizers import patterns as published
-from engine.tokenizers.pretokenize import DigitGroups, PreTokenizer
+from engine.tokenizers.pretokenize import DigitGroups, PreTokenizer, Rewritten
 
 _IDS = "ids of published texts"
 _CHECKED_WORDS = "words, against the published pattern in another library"
@@ -72,7 +72,7 @@ RULES: tuple[PreTokenizer, ...] = (
             r"[\r\n]",
             rf"\s?[{published.CASED_LETTERS}]+",
             "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+",
-            r"\s+$",
+            Rewritten(r"\s+$", r"(?<!\s)\s++$"),
             published.KANJI_AND_HANGUL,
             r"\p{N}+",
         ),

@@ -10,7 +10,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.tokenizers.pretokenize import DigitGroups, PreTokenizer
+from engine.tokenizers.pretokenize import DigitGroups, PreTokenizer, Rewritten
 from engine.tokenizers.rules import PRE_TOKENIZERS, RULES, find_rule
 from tests.helpers.vocabularies import FOLDER, published_texts
 
@@ -134,6 +134,24 @@ def test_spellings_of_patterns_that_mean_the_same() -> None:
     assert find_rule([without_end, r"\p{N}"]) is None
     assert find_rule([r"\w+"]) is None
     assert find_rule([]) is None
+
+
+@given(st.text(alphabet=" x\u00a0\t", max_size=30))
+def test_rewritten_patterns_split_in_the_same_places(text: str) -> None:
+    steps = [step for rule in RULES for step in rule.steps if isinstance(step, Rewritten)]
+    assert steps
+    for step in steps:
+        assert PreTokenizer("", (step,)).split(text) == PreTokenizer("", (step.published,)).split(text)
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_long_runs_before_every_kind_of_character(rule: PreTokenizer) -> None:
+    """A pattern that looks ahead to the end of a run from each of its characters would need minutes."""
+    for run in ("x", "1", " ", "\t", ".", "日", "\n", "\u0301"):
+        for end in ("x", "X", "1", "\n", ".", "日"):
+            text = run * 40_000 + end
+            assert "".join(rule.split(text)) == text
 
 
 @given(st.text(alphabet="12x ²_", max_size=40))

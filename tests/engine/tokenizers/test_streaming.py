@@ -15,7 +15,9 @@ def stream(tokenizer: Tokenizer, ids: list[int], *, continues_text: bool = False
     return [*(detokenizer.push(token) for token in ids), detokenizer.finish()]
 
 
-@pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "llama-spm", "phi-3"])
+@pytest.mark.parametrize(
+    "name", ["gpt-2", "llama-bpe", "llama-spm", "phi-3", "gemma-4", "bert-bge", "unigram"]
+)
 @pytest.mark.parametrize("continues_text", [False, True])
 @given(data=st.data())
 def test_joined_chunks_are_the_decoded_text(name: str, continues_text: bool, data: st.DataObject) -> None:
