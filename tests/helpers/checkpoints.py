@@ -48,12 +48,13 @@ def read_safetensors(folder: Path) -> Arrays:
 
 
 def write_safetensors(path: Path, arrays: Arrays) -> None:
-    """In float32."""
+    """In float32; bytes stay bytes."""
     header, parts, at = {}, [], 0
     for name, array in arrays.items():
-        part = np.ascontiguousarray(array, "<f4").tobytes()
+        is_bytes = array.dtype == np.uint8
+        part = np.ascontiguousarray(array, "u1" if is_bytes else "<f4").tobytes()
         header[name] = {
-            "dtype": "F32",
+            "dtype": "U8" if is_bytes else "F32",
             "shape": list(array.shape),
             "data_offsets": [at, at + len(part)],
         }
