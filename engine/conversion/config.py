@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from engine.errors import ModelFileError
 
 MAX_JSON_BYTES = 64 << 20
 MAX_COUNT = (1 << 31) - 1
+MAX_NUMBER = 1e30
 
 
 def read_json(path: Path, max_bytes: int = MAX_JSON_BYTES) -> dict[str, Any]:
@@ -33,6 +33,11 @@ def read_json(path: Path, max_bytes: int = MAX_JSON_BYTES) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ModelFileError(f"{path.name} holds no JSON object.")
     return content
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """A number that float32 can hold; an integer in JSON may be longer than any float."""
+    return isinstance(value, int | float) and type(value) is not bool and -MAX_NUMBER < value < MAX_NUMBER
 
 
 class Config:
@@ -71,9 +76,9 @@ class Config:
         return value
 
     def number(self, *names: str, default: float | None = None) -> float:
-        """A finite number."""
+        """A finite number, of less than 1e30."""
         value = self._required(names, default)
-        if type(value) not in (int, float) or not math.isfinite(value):
+        if not is_number(value):
             raise self._wrong(names, value, "a number")
         return float(value)
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-import math
 from typing import Any
 
+from engine.conversion.config import is_number
 from engine.conversion.tokenizers.sentence_piece_model import charsmap_array
 from engine.conversion.tokenizers.splitting import is_byte_level, rule_of, steps_of
 from engine.conversion.tokenizers.token_table import SPACE, AddedToken, TokenTable
@@ -133,7 +133,7 @@ def _is_scored(piece: Any) -> bool:
     if not isinstance(piece, list) or len(piece) != 2:
         return False
     text, score = piece
-    return isinstance(text, str) and type(score) in (int, float) and math.isfinite(score)
+    return isinstance(text, str) and is_number(score)
 
 
 def _word_pieces(content: dict[str, Any], model: dict[str, Any]) -> TokenTable:
