@@ -229,6 +229,20 @@ FIXTURES = (
             "tie_word_embeddings": True,
         },
     ),
+    FamilyFixture(
+        "granitemoe-shared",
+        "granitemoeshared",
+        {
+            **EXPERTS,
+            "intermediate_size": 20,
+            "shared_intermediate_size": 28,
+            "num_local_experts": 4,
+            "embedding_multiplier": 2.0,
+            "logits_scaling": 1.5,
+            "residual_multiplier": 0.7,
+            "attention_multiplier": 0.3,
+        },
+    ),
     FamilyFixture("olmo2", "olmo2", {**EVERY_HEAD, "pad_token_id": 0}),
     FamilyFixture("olmo2-grouped", "olmo2", {**PAIRED, "pad_token_id": 0}),
     FamilyFixture(

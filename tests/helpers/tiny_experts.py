@@ -27,7 +27,8 @@ N_EXPERTS, N_USED = 6, 2
 GPT_OSS_WIDTH, GPT_OSS_FEED_FORWARD = 64, 96
 GPT_OSS_HEADS, GPT_OSS_KV_HEADS, GPT_OSS_HEAD_SIZE = 4, 2, 16
 GPT_OSS_LAYERS, GPT_OSS_WINDOW = 4, 14
-YARN_FACTOR, YARN_CONTEXT, ROPE_BASE = 8.0, 16, 150_000.0
+YARN_FACTOR, YARN_CONTEXT, ROPE_BASE = 8.0, 512, 1_000.0
+"""With these the ramp begins and ends between two pairs, where rounding its borders would show."""
 
 
 def write_tiny_mixtral(
