@@ -49,6 +49,11 @@ class Automaton:
         self._table = np.full((16, len(program.samples)), UNKNOWN, np.int32)
         self.start = self._state({program.starts[program.root]: frozenset((OUTERMOST,))})
 
+    @property
+    def n_states(self) -> int:
+        """The states met so far."""
+        return len(self._threads)
+
     def is_accepting(self, state: int) -> bool:
         """Whether the text so far is a whole one."""
         return state != DEAD and self._accepting[state]
@@ -128,9 +133,10 @@ class Automaton:
 class _Closure:
     """All steps that are reached without reading a byte.
 
-    A caller made on the way, known by where it goes on, is written as the negative number -1 - follow until
-    all of its own callers are known.  A rule that returns to such a caller has read nothing; that way is
-    taken at once when the rule is called, as rules that may be empty are known.
+    A caller made on the way, known by the step that calls, is written as the negative number -1 - step until
+    all of its own callers are known: they never go round in a circle, as no rule begins with itself.  A rule
+    that returns to such a caller has read nothing; that way is taken at once when the rule is called, as
+    rules that may be empty are known.
     """
 
     def __init__(self, program: Program, records: list[tuple[int, frozenset[int]]], intern: Intern) -> None:
@@ -156,8 +162,8 @@ class _Closure:
                 case Fork(follow):
                     for way in follow:
                         self._reach(way, caller)
-                case Call(rule, follow_step):
-                    self._call(rule, follow_step, caller)
+                case Call() as call:
+                    self._call(number, call, caller)
                 case Return():
                     self._return(caller)
         return {number: self._interned(self._reached[number]) for number in reads}, self._accepting
@@ -168,15 +174,15 @@ class _Closure:
             known.add(caller)
             self._waiting.append((step, caller))
 
-    def _call(self, rule: str, follow: int, caller: int) -> None:
-        start = self._program.starts[rule]
-        if isinstance(self._program.steps[follow], Return):
+    def _call(self, number: int, call: Call, caller: int) -> None:
+        start = self._program.starts[call.rule]
+        if isinstance(self._program.steps[call.follow], Return):
             self._reach(start, caller)  # nothing is left to do behind it, so chains of last calls do not grow
             return
-        self._new.setdefault(follow, set()).add(caller)
-        self._reach(start, -1 - follow)
-        if rule in self._program.nullable:
-            self._reach(follow, caller)
+        self._new.setdefault(number, set()).add(caller)
+        self._reach(start, -1 - number)
+        if call.rule in self._program.nullable:
+            self._reach(call.follow, caller)
 
     def _return(self, caller: int) -> None:
         if caller == OUTERMOST:
@@ -198,7 +204,9 @@ class _Closure:
                 continue
             waiting.pop()
             if new not in self._made:
-                self._made[new] = self._intern(-1 - new, self._known(outer))
+                call = self._program.steps[-1 - new]
+                assert isinstance(call, Call)
+                self._made[new] = self._intern(call.follow, self._known(outer))
         return self._known(callers)
 
     def _known(self, callers: set[int]) -> frozenset[int]:

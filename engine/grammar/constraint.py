@@ -45,8 +45,9 @@ class Constraint:
     def allowed(self) -> NDArray[np.bool_]:
         """bool[n_tokens], not to be written to: the tokens that may come next.
 
-        Tokens that end a reply may come where the text is a whole one.  There is none where the vocabulary lacks
-        the bytes that the grammar asks for.  Raises `GrammarError` where the grammar leads to too many states.
+        Tokens that end a reply may come where the text is a whole one.  There is none at all where the
+        vocabulary lacks the bytes that the grammar asks for.  Raises `GrammarError` where the grammar leads
+        to too many states.
         """
         mask = self._masks.get(self._state)
         if mask is None:

@@ -70,7 +70,8 @@ class _Reader:
                 raise self._wrong(f"::= is missing after {name!r}")
             found[name] = self._alternatives()
             self._skip(_SPACE)
-            if self._at < len(self._text) and self._text[self._at] not in "\r\n":
+            at_end = self._text[self._at : self._at + 1] in ("", "\r", "\n")
+            if not at_end and not self._begins_rule():
                 raise self._wrong(f"{self._text[self._at]!r} cannot stand here")
             self._skip(_SPACE_AND_LINES)
         return found
@@ -92,7 +93,6 @@ class _Reader:
         items: list[Expression] = []
         while (item := self._item()) is not None:
             items.append(self._repeated(item))
-            self._skip(_SPACE_AND_LINES if self._depth > 1 else _SPACE)
         return sequence(*items)
 
     def _item(self) -> Expression | None:
@@ -129,6 +129,7 @@ class _Reader:
     def _repeated(self, item: Expression) -> Expression:
         """The item with the signs of repetition behind it."""
         for _ in range(DEEPEST):
+            self._skip(_SPACE_AND_LINES if self._depth > 1 else _SPACE)
             sign = self._text[self._at : self._at + 1]
             if sign == "{":
                 counts = _COUNTS.match(self._text, self._at)

@@ -160,7 +160,8 @@ class _Builder:
         others = plain.get("additionalProperties", not named)
         if not named and not required and others is True:
             return object_of(list_of(member(STRING, Reference(VALUE))))
-        schemas = {**named, **{name: others for name in required if name not in named}}
+        unnamed = plain.get("additionalProperties", True)
+        schemas = {**named, **{name: unnamed for name in required if name not in named}}
         found = []
         for name, schema in schemas.items():
             if schema is False and name in required:
