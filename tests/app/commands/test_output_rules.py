@@ -37,19 +37,19 @@ def test_a_reply_that_is_cut_off_says_so(call, tmp_path, tiny_path):
 
 
 @pytest.mark.parametrize(
-    ("option", "given", "message"),
+    ("option", "given", "status", "message"),
     [
-        ("--json-schema", '{"not": {}}', "'not' is not supported"),
-        ("--json-schema", "{", "no JSON"),
-        ("--json-schema", "missing.json", "cannot be read"),
-        ("--grammar", "missing.gbnf", "cannot be read"),
+        ("--json-schema", '{"not": {}}', 2, "'not' is not supported"),
+        ("--json-schema", "{", 2, "no JSON"),
+        ("--json-schema", "missing.json", 1, "cannot be read"),
+        ("--grammar", "missing.gbnf", 1, "cannot be read"),
     ],
 )
 def test_what_cannot_be_honoured_is_refused_before_anything_is_loaded(
-    call, tiny_path, option, given, message
+    call, tiny_path, option, given, status, message
 ):
-    status, out, err = call("complete", tiny_path, "-p", "the", option, given)
-    assert status == 1 and not out and message in err and "Traceback" not in err
+    ended, out, err = call("complete", tiny_path, "-p", "the", option, given)
+    assert ended == status and not out and message in err and "Traceback" not in err
 
 
 def test_one_of_them_only(call, tiny_path):
