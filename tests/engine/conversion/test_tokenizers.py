@@ -101,7 +101,7 @@ def test_sentence_piece_kinds_scores_and_spaces() -> None:
 
 
 def test_byte_pairs_with_spaces_merge_as_their_sentence_piece_model_does() -> None:
-    """The two folders hold the same pieces: once with scores, once with merges, whose order becomes scores."""
+    """The two folders hold the same pieces: with scores, and with merges, whose order becomes scores."""
     ours, theirs = converted("spaced")[0], converted("sentence-piece")[0]
     texts = ours["tokenizer.ggml.tokens"]
     joined = [token for token, score in enumerate(ours["tokenizer.ggml.scores"]) if -1000 < score < 0]
