@@ -4,7 +4,7 @@
 
 Each round overwrites some bytes, most of them in counts, lengths, types and other numbers, or cuts the file,
 and then opens it; what opens is compared with `tools.plain_gguf`, and goes on to the checks of loading
-(families, tensor shapes, vocabulary).  A file that fails is kept under the seed that made it.
+(plan, memory, template, vocabulary).  A file that fails is kept under the seed that made it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from pathlib import Path
 
 import numpy as np
 
+from app.library.model_facts import read_facts
 from engine.errors import CauserieError
 from engine.gguf.metadata import MetadataValue
 from engine.gguf.reader import GGUFFile
-from engine.inspection import outline
 from engine.requests import LoadSettings
 from engine.tokenizers import load_tokenizer
 from tools.plain_gguf import PlainHeader, read_plainly
@@ -65,6 +65,8 @@ class Victim:
         self.header = header
         self.size = size
         self.records = read_plainly(header).records
+        # A key of one number has three fields: the length of its name, its type, the number.
+        self.numbers = [record[-1] for record in self.records if len(record) == 3]
         path.write_bytes(header)
         os.truncate(path, size)
 
@@ -110,7 +112,7 @@ def _random_patch(generator: random.Random, victim: Victim) -> tuple[int, bytes]
     if generator.random() < 0.75:
         # The first fields of a record decide most; those of a vocabulary would drown all others.
         fields = generator.choice(victim.records)
-        among = generator.choice((fields[:6], fields[:6], fields[-1:], fields))
+        among = generator.choice((fields[:6], fields[:6], fields, victim.numbers))
         position, size = generator.choice(among)
         value = generator.choice(INTERESTING) + generator.choice((0, 0, 0, 1, -1))
         if generator.random() < 0.2:
@@ -168,13 +170,11 @@ def _open(path: Path, traced: bool) -> tuple[GGUFFile | None, str]:
 
 
 def _load(file: GGUFFile) -> None:
-    """Each part of loading that a file can disturb; raises CauserieError, if anything."""
-    for part in (lambda: outline(file, LoadSettings(64)), lambda: load_tokenizer(file.metadata)):
-        try:
-            part()
-        except CauserieError as error:
-            if not error.title:
-                raise
+    """Each part of loading that a file can disturb: plan, memory, template, vocabulary, tokenizer."""
+    with contextlib.suppress(CauserieError):
+        read_facts(file.path, LoadSettings(64))
+    with contextlib.suppress(CauserieError):
+        load_tokenizer(file.metadata)
 
 
 def difference(file: GGUFFile, content: bytes | bytearray, size: int) -> str:

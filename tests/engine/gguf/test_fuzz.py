@@ -12,9 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from engine.conversion import convert_checkpoint
 from engine.gguf.metadata import Metadata, MetadataValue
 from engine.gguf.reader import GGUFFile
 from engine.gguf.writer import write_gguf
+from tests.helpers.family_fixtures import FOLDER as FAMILY_FOLDER
+from tests.helpers.family_fixtures import NAMES
 from tests.helpers.tiny_model import write_tiny_model
 from tests.helpers.vocabularies import FOLDER
 from tools.fuzz_gguf import INTERESTING, Damage, Victim, difference, rounds, try_damage
@@ -53,6 +56,16 @@ def real(tmp_path_factory: pytest.TempPathFactory, smollm2_path: Path) -> Victim
 
 
 @pytest.fixture(scope="module")
+def families(tmp_path_factory: pytest.TempPathFactory) -> list[Victim]:
+    folder = tmp_path_factory.mktemp("families")
+    victims = []
+    for name in NAMES:
+        convert_checkpoint(FAMILY_FOLDER / name, folder / f"{name}.gguf", "f32", vocabulary=False)
+        victims.append(Victim.of(folder / f"{name}.gguf", folder / f"damaged {name}.gguf"))
+    return victims
+
+
+@pytest.fixture(scope="module")
 def vocabularies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Victim]]:
     folder = tmp_path_factory.mktemp("vocabularies")
     victims = []
@@ -72,11 +85,16 @@ def fuzz(victims: list[Victim], seed: int, count: int, whole: bool = True) -> No
 
 
 def test_damaged_tiny_models(tiny: list[Victim]) -> None:
-    fuzz(tiny, seed=0, count=6000)
+    fuzz(tiny, seed=0, count=4500)
 
 
 def test_a_damaged_real_header(real: Victim) -> None:
-    fuzz([real], seed=100_000, count=3000)
+    fuzz([real], seed=100_000, count=2500)
+
+
+def test_damaged_models_of_all_families(families: list[Victim]) -> None:
+    """Hyper-parameters of every kind: experts, sliding windows, scaled positions."""
+    fuzz(families, seed=300_000, count=2000)
 
 
 def test_damaged_vocabularies(vocabularies: list[Victim]) -> None:
