@@ -52,12 +52,32 @@ class ModelOutline:
     @property
     def notices(self) -> tuple[str, ...]:
         """Sentences that a person should see before using the model."""
+        notices = []
         trained = self.description.context_length
-        if self.context_size <= trained:
-            return ()
-        return (
-            f"This model was trained for {trained:,} tokens; what it writes beyond them may make no sense.",
-        )
+        if self.context_size > trained:
+            notices.append(
+                f"This model was trained for {trained:,} tokens; "
+                "what it writes beyond them may make no sense."
+            )
+        if unused := self.unused_tensors:
+            more = f" and {len(unused) - 1} more tensors" if len(unused) > 1 else ""
+            notices.append(
+                f"The file holds {unused[0]}{more}, which nothing uses: it may be a variant that is not "
+                "supported, and may write nonsense."
+            )
+        return tuple(notices)
+
+    @property
+    def unused_tensors(self) -> list[str]:
+        """Those that look like a part of the model and are not in its plan."""
+        return [name for name in self.tensors if name not in self.weights and not self._is_spare(name)]
+
+    def _is_spare(self, name: str) -> bool:
+        """Tables of rotations, which we compute, and layers beyond the last (for guessing ahead)."""
+        if name.startswith("rope_") or "attn_rot_embd" in name:
+            return True
+        layer = name.removeprefix("blk.").partition(".")[0]
+        return name.startswith("blk.") and layer.isdecimal() and int(layer) >= self.description.n_layers
 
     def memory_on(self, backend: Backend) -> MemoryEstimate:
         """What loading and running with a full context will take there."""

@@ -12,7 +12,6 @@ ROPE_FACTORS = "rope_freqs.weight"
 LONG_FACTORS = ("rope_factors_short.weight", "rope_factors_long.weight")
 """The same of LongRoPE, for short and for long contexts."""
 
-
 NORMS = ("attn_norm", "attn_norm_2", "ffn_norm")
 PROJECTIONS = ("attn_qkv", "attn_q", "attn_k", "attn_v", "attn_output", "ffn_up", "ffn_down")
 
@@ -42,10 +41,14 @@ def heads(graph: Graph, model: ModelDescription, x: Node, weight: str, n_heads: 
 def query_key_value(graph: Graph, model: ModelDescription, x: Node, block: str) -> tuple[Node, Node, Node]:
     """[n, width] -> [n, n_heads, head_size], and twice [n, n_kv_heads, head_size].
 
-    The weights are three, or one whose rows are those of q, k and v in this order.
+    The weights are three, or one whose rows are those of q, k and v in this order.  Raises `ModelFileError`
+    where only some of three have a bias.
     """
     fused = f"{block}attn_qkv.weight"
     if not graph.has(fused):
+        three = ("attn_q", "attn_k", "attn_v")
+        if any(graph.has(f"{block}{name}.bias") for name in three):
+            require_biases(graph, block, *three)
         q = heads(graph, model, x, f"{block}attn_q.weight", model.n_heads)
         k = heads(graph, model, x, f"{block}attn_k.weight", model.n_kv_heads)
         return q, k, heads(graph, model, x, f"{block}attn_v.weight", model.n_kv_heads)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from engine.conversion import convert_checkpoint
@@ -15,14 +16,17 @@ from engine.gguf.reader import GGUFFile
 from engine.graph.operations import BatchShape
 from engine.inspection import ModelOutline, outline
 from engine.models.registry import plan_layers
+from engine.quantisation.quantise import make_tensor
 from engine.requests import LoadSettings
 from engine.tensor import Tensor
 from tests.helpers.family_fixtures import FOLDER, NAMES
+from tests.helpers.tiny_model import write_tiny_model
 
 OPTIONAL = re.compile(r".*\.bias|output\.weight|rope_.*")
 """What a model may have or not: without it another result is right."""
 OPTIONAL_OF = {
     "command-r": "attn_[qk]_norm",
+    "granitemoe": "ffn_gate_shexp",
     "stablelm": "attn_[qk]_norm|ffn_norm",
 }
 """By architecture, where models of one family differ."""
@@ -69,3 +73,33 @@ def test_every_tensor_is_used(model: ModelOutline) -> None:
     """A tensor that is converted and not used is a part of the model that is forgotten."""
     unused = set(model.tensors) - set(model.plan.weights)
     assert unused <= {"rope_factors_long.weight", "rope_factors_short.weight"}
+
+
+@pytest.mark.parametrize("lost", ["attn_q", "attn_k", "attn_v"])
+@pytest.mark.parametrize("name", ["qwen2", "llama-biases", "qwen2moe"])
+def test_a_bias_without_the_other_two_is_missed_by_name(name: str, lost: str, tmp_path: Path) -> None:
+    convert_checkpoint(FOLDER / name, tmp_path / "m.gguf", "f32", vocabulary=False)
+    with GGUFFile.open(tmp_path / "m.gguf") as file:
+        model = outline(file, LoadSettings(context_size=128))
+    tensors = {key: tensor for key, tensor in model.tensors.items() if key != f"blk.1.{lost}.bias"}
+    assert len(tensors) == len(model.tensors) - 1
+    with pytest.raises(ModelFileError, match=rf"blk\.1\.{lost}\.bias"):
+        plan(model, tensors)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("blk.0.attn_q.scale", True),
+        ("output_norm.bias", True),
+        ("rope_factors_long.weight", False),
+        ("blk.1.attn_rot_embd.weight", False),
+        ("blk.2.nextn.eh_proj.weight", False),  # of a layer that guesses ahead, beyond the last
+    ],
+)
+def test_tensors_that_nothing_uses_are_told(name: str, told: bool, tmp_path: Path) -> None:
+    extra = make_tensor(name, np.ones(32, np.float32))
+    path = write_tiny_model(tmp_path / "m.gguf", n_layers=2, extra_tensors={name: extra})
+    with GGUFFile.open(path) as file:
+        notices = outline(file, LoadSettings()).notices
+    assert any(name in notice for notice in notices) == told
