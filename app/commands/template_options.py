@@ -39,7 +39,9 @@ def require_template(model: LoadedModel, may_ask: bool) -> None:
             f"{model.path.name} has no chat template, so it cannot chat.",
             f"Name one with --chat-template ({names}), or use `causerie complete` with a raw prompt.",
         )
-    tell(f"{visible(model.path.name)} has no chat template. By which family's was it trained?\n{names}")
+    tell(
+        f"{visible(model.path.name)} has no chat template that can be used. Which family's was it trained with?\n{names}"
+    )
     try:
         name = input("family: ").strip()
     except EOFError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable
@@ -60,7 +61,8 @@ class BackgroundTask(QObject):
         except Exception as caught:  # the border: whatever went wrong is told, never lost
             log.warning("background work failed: %r", caught)
             error = CauserieError(f"Something unexpected happened: {caught}", "Try again.")
-        self._ended.emit(result, error)
+        with contextlib.suppress(RuntimeError):  # the window was closed meanwhile, and this object with it
+            self._ended.emit(result, error)
 
     def _on_reported(self, value: object) -> None:
         if not self._stop.is_set():

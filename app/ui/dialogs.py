@@ -9,6 +9,7 @@ from PySide6.QtGui import QTextOption
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
+    QInputDialog,
     QLabel,
     QMessageBox,
     QPlainTextEdit,
@@ -18,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.errors import CauserieError
+from engine.templates.families import FAMILIES
 
 
 def _tr(text: str) -> str:
@@ -112,6 +114,23 @@ def confirm_replace(error: CauserieError, parent: QWidget | None = None) -> bool
     box.setDefaultButton(keep)
     box.exec()
     return box.clickedButton() is replace
+
+
+def ask_for_template(file_name: str, parent: QWidget | None = None) -> str:
+    """Asks for the family of a model without a chat template; "" where nobody says."""
+    dialog = QInputDialog(parent)
+    dialog.setWindowTitle(_tr("How was this model trained to chat?"))
+    dialog.setLabelText(
+        _tr("{file} has no chat template that can be used. Choose that of its family, or cancel:").format(
+            file=file_name
+        )
+    )
+    for label in dialog.findChildren(QLabel):
+        label.setTextFormat(Qt.TextFormat.PlainText)
+    dialog.setComboBoxItems(sorted(family.name for family in FAMILIES))
+    answer = dialog.exec()
+    dialog.deleteLater()
+    return dialog.textValue() if answer == QDialog.DialogCode.Accepted else ""
 
 
 def show_about(parent: QWidget | None = None) -> None:

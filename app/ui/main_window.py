@@ -28,7 +28,7 @@ from app.settings import Settings, save
 from app.ui.chat_controller import ChatController, ReplySettings
 from app.ui.chat_list import ChatList
 from app.ui.chat_view import MAX_TEXT_WIDTH, ChatView
-from app.ui.dialogs import confirm_replace, show_error
+from app.ui.dialogs import ask_for_template, confirm_replace, show_error
 from app.ui.empty_page import EmptyPage
 from app.ui.engine_bridge import EngineBridge
 from app.ui.model_controller import ModelController, missing_starter_size
@@ -235,6 +235,13 @@ class MainWindow(QMainWindow):
         self.settings.last_model = str(info.path)  # type: ignore[attr-defined]
         self._save_settings()
         self._show_model()
+        if not info.has_template and not used.template:  # type: ignore[attr-defined]
+            self._ask_for_template(info.path)  # type: ignore[attr-defined]
+
+    def _ask_for_template(self, path: Path) -> None:
+        name = ask_for_template(path.name, self)
+        if name:
+            self.models.load(path, template=name)
 
     def _on_replying(self, replying: bool) -> None:
         self.prompt.set_replying(replying)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 from collections.abc import Callable
@@ -81,10 +82,10 @@ class ModelController(QObject):
     def is_busy(self) -> bool:
         return self._bridge.is_loading or self._fetching is not None
 
-    def load(self, path: Path, replace: bool = False) -> None:
+    def load(self, path: Path, replace: bool = False, template: str = "") -> None:
         """Loads a file, after the load before it has ended where there is one.
 
-        replace: close the old model first, to make room.
+        replace: close the old model first, to make room.  template: as of `LoadSettings`.
         """
         if self._bridge.is_loading:
             self._next = path
@@ -93,7 +94,7 @@ class ModelController(QObject):
         self._path = path
         self._on_progress(0.0)
         try:
-            self._used = self._load_settings()
+            self._used = dataclasses.replace(self._load_settings(), template=template)
             self._bridge.load(path, self._used, replace)
         except CauserieError as error:
             self._end()
@@ -103,7 +104,7 @@ class ModelController(QObject):
     def reload(self) -> None:
         """Loads the model again with the settings of now."""
         if self._bridge.info is not None:
-            self.load(self._bridge.info.path)
+            self.load(self._bridge.info.path, template=self._used.template)
 
     def get_starter(self) -> None:
         """Fetches the starter, then loads it."""

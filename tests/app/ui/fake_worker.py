@@ -26,7 +26,8 @@ from engine.requests import ChatRequest, Finished, LoadSettings, PromptProgress,
 class FakeWorker:
     """pieces: what each reply says; pause: seconds before each piece and load step.
 
-    A path with "bad" in its name cannot be loaded, one with "large" only while nothing else is loaded.
+    A path with "bad" in its name cannot be loaded, one with "large" only while nothing else is loaded.  One
+    with "base" has no chat template unless the settings name one.
     requests: what was asked for, in order.
     """
 
@@ -99,7 +100,8 @@ class FakeWorker:
             return
         self.loaded += 1
         context_size = settings.context_size or 4096
-        info = ModelInfo(path, cast(Any, None), context_size, 1000, True, ())
+        has_template = "base" not in path.name or bool(settings.template)
+        info = ModelInfo(path, cast(Any, None), context_size, 1000, has_template, ())
         self.on_event(Loaded(request_id, info))
 
     def _chat(self, request_id: int, request: ChatRequest) -> None:

@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.ui import dialogs
 from engine.errors import ModelFileError, OutOfMemoryError
+from engine.templates.families import FAMILIES
 
 LONG = "https://a.example/<b>x</b>?q=" + "0123456789" * 200
 
@@ -85,6 +86,15 @@ def test_replacing_the_model_asks_and_enter_keeps(parent: QWidget, qtbot: QtBot)
     assert "It needs 8 GB, 3 GB are free." in texts
     answer_with(press("Close it and &load"))
     assert dialogs.confirm_replace(error, parent)
+
+
+def test_the_family_of_a_model_is_asked_for(parent: QWidget, qtbot: QtBot) -> None:
+    texts = answer_with(press("OK"))
+    chosen = dialogs.ask_for_template("<i>base</i>.gguf", parent)
+    assert chosen in {family.name for family in FAMILIES}
+    assert any("<i>base</i>.gguf has no chat template" in text for text in texts)
+    answer_with(press("Cancel"))
+    assert dialogs.ask_for_template("base.gguf", parent) == ""
 
 
 def test_an_error_has_its_title_and_its_next_step(parent: QWidget) -> None:

@@ -236,6 +236,21 @@ def test_a_model_that_does_not_fit_beside_the_old_one_may_replace_it(
     assert ("unload" in bench.worker.requests) == answer
 
 
+@pytest.mark.parametrize("answer", ["", "chatml"])
+def test_a_model_without_a_template_asks_for_its_family(
+    qtbot: QtBot, bench: Bench, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    asked = []
+    monkeypatch.setattr("app.ui.main_window.ask_for_template", lambda name, _: asked.append(name) or answer)
+    bench.window.load_model(Path("base.gguf"))
+    qtbot.waitUntil(lambda: bool(asked) and not bench.window.models.is_busy)
+    info = bench.window.bridge.info
+    assert info is not None and info.has_template == bool(answer)
+    bench.window.models.reload()
+    qtbot.waitUntil(lambda: not bench.window.models.is_busy)
+    assert asked == ["base.gguf"] * (1 if answer else 2), "a family that was named stays named"
+
+
 def test_the_last_of_several_files_chosen_is_loaded(qtbot: QtBot, open_bench: OpenBench) -> None:
     bench = open_bench(model=False, pause=0.02)
     for name in ("one.gguf", "two.gguf", "three.gguf"):
