@@ -126,5 +126,5 @@ def test_a_tensor_of_another_shape_is_named(name: str) -> None:
 def test_a_bias_beside_a_weight_is_added() -> None:
     tensors = tensors_for(LLAMA)
     bias = Tensor.contiguous("b", TENSOR_TYPES["F32"], (32,), np.zeros(128, np.uint8))
-    tensors["blk.0.attn_q.bias"] = bias
-    assert "blk.0.attn_q.bias" in plan_layers(LLAMA, tensors, BATCH).weights
+    tensors["blk.0.attn_output.bias"] = bias
+    assert "blk.0.attn_output.bias" in plan_layers(LLAMA, tensors, BATCH).weights
