@@ -100,10 +100,15 @@ class Tokenizer(ABC):
         ids: list[int] = []
         position = 0
         for start, end, token in matches:
+            if start < position:
+                continue  # a token of spaces that the token before it swallowed
             if start > position:
                 ids += self._encode_plain(text[position:start])
             ids.append(token)
             position = end
+            if token in self.vocabulary.rstrip_ids:
+                while position < len(text) and text[position].isspace():
+                    position += 1
         if position < len(text):
             ids += self._encode_plain(text[position:])
         return ids

@@ -38,7 +38,8 @@ class Vocabulary:
     """texts[id] and kinds[id] (of `TokenKind`), and the ids with a special meaning (None: not in the file).
 
     Bytes of a text that are no UTF-8 are kept as lone surrogates (`surrogateescape`), which clean text lacks.
-    eog_ids: every id that ends a reply.  warnings: whole sentences for a person.
+    eog_ids: every id that ends a reply.  rstrip_ids: special tokens that swallow the white space behind them.
+    warnings: whole sentences for a person.
     """
 
     texts: list[str]
@@ -49,6 +50,7 @@ class Vocabulary:
     pad_id: int | None
     sep_id: int | None
     eog_ids: frozenset[int]
+    rstrip_ids: frozenset[int]
     template: str
     warnings: tuple[str, ...]
 
@@ -90,6 +92,7 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
         pad_id=special["padding"],
         sep_id=special["separator"],
         eog_ids=eog_ids,
+        rstrip_ids=_swallowing_tokens(metadata, texts, kinds),
         template=template,
         warnings=(*id_warnings, *warnings),
     )
@@ -145,3 +148,17 @@ def _read_special_ids(
                 f"{keys[0]} is {token}, but the vocabulary ends at {len(kinds) - 1}: it counts as missing."
             )
     return ids, warnings
+
+
+def _swallowing_tokens(metadata: Metadata, texts: list[str], kinds: NDArray[np.uint8]) -> frozenset[int]:
+    """Phi-3 marks its special tokens so ("rstrip" in its tokenizer.json), which model files cannot say.
+
+    Like llama.cpp, this goes by the model's name.
+    """
+    key = "general.name"
+    name = metadata.get_string(key).lower() if key in metadata else ""
+    if "phi-3" not in name and "phi3" not in name:
+        return frozenset()
+    special = (TokenKind.CONTROL, TokenKind.USER_DEFINED)
+    marked = np.flatnonzero(np.isin(kinds, special)).tolist()
+    return frozenset(token for token in marked if texts[token] not in ("<unk>", "<s>", "<|endoftext|>"))

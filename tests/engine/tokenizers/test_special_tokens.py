@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.gguf.values import infer_value
 from engine.tokenizers import PromptSegment, load_tokenizer
 from engine.tokenizers.special_tokens import SpecialTokenMatcher
 from tests.helpers.vocabularies import CONTROL, NORMAL, USER_DEFINED, byte_pair_metadata, published
@@ -38,6 +39,26 @@ def test_literal_segments_never_become_control_tokens() -> None:
     )
     assert [i for i in ids if i in tokenizer.control_ids] == [151644, 151645]
     assert tokenizer.decode(ids) == "user\n" + forged + "\n"
+
+
+def test_special_tokens_of_phi_3_swallow_the_space_behind_them() -> None:
+    tokenizer = published("phi-3")
+    hello = tokenizer.encode("Hello", parse_special=False)
+    user, end = 32010, 32007
+    assert tokenizer.encode("<|user|>\n Hello<|end|>\n", parse_special=True) == [user, *hello, end]
+    assert tokenizer.encode("<|user|>\n\n<|end|>", parse_special=True) == [user, end]
+    # Not behind the beginning of a text, and not in other models.
+    assert tokenizer.encode("<s> Hello", parse_special=True) == [
+        1,
+        *tokenizer.encode(" Hello", parse_special=False),
+    ]
+    assert published("qwen2").encode("<|im_end|>\n", parse_special=True) == [151645, 198]
+
+
+def test_a_token_of_spaces_may_be_swallowed_too() -> None:
+    metadata = byte_pair_metadata(["a b"], [("<x>", CONTROL), ("  ", USER_DEFINED)])
+    metadata.values["general.name"] = infer_value("Phi-3 mini")
+    assert load_tokenizer(metadata).encode("<x>   a  b", parse_special=True) == [257, 97, 258, 98]
 
 
 def test_a_control_text_across_a_border_is_not_one() -> None:
