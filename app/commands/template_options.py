@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from app.terminal import tell, visible
+from app.terminal import tell
 from engine.chat_template import ChatTemplate
 from engine.errors import TemplateError
 from engine.model import LoadedModel
@@ -39,9 +39,8 @@ def require_template(model: LoadedModel, may_ask: bool) -> None:
             f"{model.path.name} has no chat template, so it cannot chat.",
             f"Name one with --chat-template ({names}), or use `causerie complete` with a raw prompt.",
         )
-    tell(
-        f"{visible(model.path.name)} has no chat template that can be used. Which family's was it trained with?\n{names}"
-    )
+    tell(f"{model.path.name} has no chat template that can be used. Which family's was it trained with?")
+    tell(names)
     try:
         name = input("family: ").strip()
     except EOFError:
