@@ -136,7 +136,6 @@ def compute_logits(folder: Path, ids: np.ndarray[Any, Any], dtype: torch.dtype) 
     model = transformers.AutoModelForCausalLM.from_pretrained(
         folder, dtype=dtype, attn_implementation="eager", experts_implementation="eager"
     )
-    model.eval()
     with torch.no_grad():
         logits = model(torch.from_numpy(ids.astype(np.int64))[None], use_cache=False).logits[0]
     return logits.to(torch.float64).numpy()
