@@ -84,19 +84,23 @@ def fuzz(victims: list[Victim], seed: int, count: int, whole: bool = True) -> No
     assert failures == []
 
 
+@pytest.mark.slow
 def test_damaged_tiny_models(tiny: list[Victim]) -> None:
     fuzz(tiny, seed=0, count=4500)
 
 
+@pytest.mark.slow
 def test_a_damaged_real_header(real: Victim) -> None:
     fuzz([real], seed=100_000, count=2500)
 
 
+@pytest.mark.slow
 def test_damaged_models_of_all_families(families: list[Victim]) -> None:
     """Hyper-parameters of every kind: experts, sliding windows, scaled positions."""
     fuzz(families, seed=300_000, count=2000)
 
 
+@pytest.mark.slow
 def test_damaged_vocabularies(vocabularies: list[Victim]) -> None:
     fuzz(vocabularies, seed=200_000, count=200, whole=False)
 

@@ -9,9 +9,12 @@ import struct
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from engine.errors import Cancelled, CauserieError, ModelFileError, ModelWriteError
 from engine.gguf.metadata import NUMBER_DTYPES, MetadataValue, ValueType
@@ -24,6 +27,8 @@ from engine.quantisation.quantise import make_tensor
 from tests.helpers.raw_gguf import ARRAY, INT32, STRING, array, entry, gguf, string, tensor
 from tests.helpers.tiny_model import write_tiny_model
 from tests.helpers.vocabularies import FOLDER, PUBLISHED
+from tools.fuzz_gguf import difference
+from tools.plain_gguf import read_plainly
 
 
 @pytest.mark.parametrize("alignment", [8, 32, 4096])
@@ -322,3 +327,44 @@ def test_alignments_that_no_file_has(tmp_path: Path, value: object) -> None:
 def test_numbers_that_a_type_cannot_hold(type: ValueType, value: int | float) -> None:
     with pytest.raises(ValueError):
         number(type, value)
+
+
+NAMES = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=12)
+ARRAYS = st.sampled_from([dtype for dtype in NUMBER_DTYPES.values() if dtype.kind in "iu"]).flatmap(
+    lambda dtype: st.lists(st.integers(int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)), max_size=5).map(
+        lambda items: np.array(items, dtype)
+    )
+)
+VALUES = st.one_of(
+    st.booleans(),
+    st.integers(-(2**63), 2**64 - 1),
+    st.floats(width=32, allow_nan=False),
+    st.binary(max_size=20),
+    ARRAYS,
+    st.lists(st.binary(max_size=8), min_size=1, max_size=5),
+)
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    values=st.dictionaries(NAMES, VALUES, max_size=6),
+    lengths=st.dictionaries(NAMES, st.lists(st.integers(1, 5), min_size=1, max_size=4), max_size=4),
+    alignment=st.sampled_from([1, 8, 32, 64]),
+)
+def test_whatever_is_written_is_read(
+    tmp_path: Path, values: dict[str, Any], lengths: dict[str, list[int]], alignment: int
+) -> None:
+    """By the reader, and by the plain one that shares nothing with it."""
+    tensors = [make_tensor(name, np.full(shape, 0.5)) for name, shape in lengths.items()]
+    path = tmp_path / "any.gguf"
+    write_gguf(path, {**values, "general.alignment": alignment}, tensors)
+    plain = read_plainly(path.read_bytes())
+    with GGUFFile.open(path) as file:
+        assert difference(file, path.read_bytes(), path.stat().st_size) == ""
+        assert list(file.metadata) == [*values, "general.alignment"]
+    for name, value in values.items():
+        found = plain.metadata[name.encode()][2]
+        assert found == (value.tolist() if isinstance(value, np.ndarray) else value)
+    assert {name.decode(): entry[0] for name, entry in plain.tensors.items()} == {
+        name: shape[::-1] for name, shape in lengths.items()
+    }
