@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from engine.conversion import convert_checkpoint
 from engine.errors import CauserieError, ModelFileError
 from engine.gguf.reader import GGUFFile
+from engine.gguf.writer import write_gguf
 from engine.graph.expert_operations import ExpertTensors
 from engine.graph.operations import BatchShape, Node
 from engine.graph.plan import Plan
@@ -18,7 +21,9 @@ from engine.models.registry import plan_layers
 from engine.quantisation.quantise import make_tensor
 from engine.requests import LoadSettings
 from engine.tensor import Tensor
+from tests.helpers.family_fixtures import FOLDER, load_without_vocabulary
 from tests.helpers.tiny_experts import N_EXPERTS, N_USED, write_tiny_gpt_oss, write_tiny_mixtral
+from tests.helpers.truth import read_logits
 
 
 def plan_of(path: Path, n_tokens: int = 3) -> Plan:
@@ -128,3 +133,25 @@ def test_sinks_must_have_one_number_for_each_head(tmp_path: Path) -> None:
         tensors = dict(file.tensors) | {"blk.2.attn_sinks.weight": zeros("blk.2.attn_sinks.weight", 5)}
         with pytest.raises(ModelFileError, match=r"blk\.2\.attn_sinks"):
             plan_layers(describe(file.metadata, 300), tensors, BatchShape(3, 1))
+
+
+def test_the_gate_of_a_shared_expert_may_be_a_matrix_of_one_row(tmp_path: Path) -> None:
+    """As converters before 2025 wrote it."""
+    name = "blk.{}.ffn_gate_inp_shexp.weight"
+    path, other = tmp_path / "vector.gguf", tmp_path / "row.gguf"
+    convert_checkpoint(FOLDER / "qwen2moe", path, "f32", vocabulary=False)
+    with GGUFFile.open(path) as file:
+        tensors = {tensor.name: tensor.in_memory() for tensor in file.tensors.values()}
+        for layer in range(2):
+            gate = tensors[name.format(layer)]
+            assert gate.shape == (32,)
+            tensors[gate.name] = Tensor.contiguous(gate.name, gate.type, (1, 32), gate.data)
+        write_gguf(other, file.metadata, tensors.values())
+    logits = []
+    for each in (path, other):
+        with (
+            closing(load_without_vocabulary(each, LoadSettings(context_size=64))) as model,
+            closing(model.new_context()) as context,
+        ):
+            logits.append(read_logits(model, context, list(range(3, 40)), 64))
+    np.testing.assert_array_equal(*logits)

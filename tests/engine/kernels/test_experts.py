@@ -234,3 +234,59 @@ def test_gate_of_tokens_far_outside() -> None:
     x = np.array([[-1e5], [1e5]], np.float32)
     gate_tokens(x, np.ones(1, np.float32), y, y)
     assert y.tolist() == wanted
+
+
+# ---- what wrappers refuse
+
+
+def routing_arguments() -> dict[str, np.ndarray]:
+    return {
+        "scores": normal(3, 6),
+        "chosen": np.zeros((3, 2), np.int32),
+        "weights": np.empty((3, 2), np.float32),
+    }
+
+
+def bind_weights(**arrays: np.ndarray) -> None:
+    bind_weigh_experts(**arrays, sigmoid=False, normalised=True, scale=1.0, threads=1)
+
+
+@pytest.mark.parametrize("name", ["scores", "chosen", "weights"])
+def test_arrays_of_another_type_or_shape_are_refused(name: str) -> None:
+    bind_weights(**routing_arguments())
+    arguments = routing_arguments()
+    with pytest.raises(TypeError, match=name):
+        bind_weights(**arguments | {name: arguments[name].astype(np.float64)})
+    with pytest.raises(ValueError, match="shape"):
+        bind_weights(**arguments | {name: arguments[name][:2]})
+    with pytest.raises(ValueError, match=name):
+        bind_weights(**arguments | {name: np.asfortranarray(arguments[name])})
+
+
+def test_results_are_not_written_to_what_is_read_only() -> None:
+    arguments = routing_arguments()
+    for name in ("chosen", "weights"):
+        arguments[name].flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        bind_weights(**arguments)
+    with pytest.raises(ValueError, match="read-only"):
+        bind_choose_experts(arguments["scores"], arguments["chosen"], 1)
+    out = np.zeros((3, 4), np.float32)
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        bind_add_weighted_rows(normal(2, 4), np.zeros(2, np.int32), normal(2), out, 1)
+
+
+@pytest.mark.parametrize("threads", [0, 1025])
+def test_threads_are_checked(threads: int) -> None:
+    scores, chosen = normal(3, 6), np.zeros((3, 2), np.int32)
+    with pytest.raises(ValueError, match="threads"):
+        bind_choose_experts(scores, chosen, threads)
+    with pytest.raises(ValueError, match="threads"):
+        bind_add_weighted_rows(normal(2, 4), np.zeros(2, np.int32), normal(2), normal(3, 4), threads)
+
+
+def test_rows_that_are_part_of_the_sum_are_refused() -> None:
+    out = normal(3, 4)
+    with pytest.raises(ValueError, match="share memory"):
+        bind_add_weighted_rows(out[:2], np.zeros(2, np.int32), normal(2), out, 1)
