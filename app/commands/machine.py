@@ -8,28 +8,37 @@ from pathlib import Path
 
 import psutil
 
-from engine.gguf.tensor_types import SUPPORTED_TYPES
 from engine.kernels.loader import current_level, load_kernel
+from engine.quantisation.registry import FORMATS
 
 NEEDED_KERNELS = (
-    *(f"matvec_{name.lower()}" for name in SUPPORTED_TYPES),
-    *(f"decode_{name.lower()}" for name in SUPPORTED_TYPES),
+    *(f"matvec_{name.lower()}" for name, format in FORMATS.items() if format.product != "decoded"),
+    *(f"decode_{name.lower()}" for name, format in FORMATS.items() if format.product != "decoded"),
+    "decode_rows",
     "add",
+    "add_weighted_rows",
     "attention",
+    "choose_experts",
+    "clamped_swiglu",
+    "gelu",
+    "gelu_erf",
     "gelu_multiply",
     "interleave",
     "interleave_numbers",
+    "layer_norm",
     "matmul_fixed",
     "matmul_panel",
     "pack_tokens",
     "rms_norm",
     "rope",
+    "scale",
     "soft_cap",
     "silu_multiply",
     "store_kv",
     "store_kv_f32",
     "store_kv_q8",
     "tokens_to_fixed",
+    "weigh_experts",
 )
 
 

@@ -64,7 +64,5 @@ TENSOR_TYPES: dict[str, QuantType] = {
 
 TYPES_BY_NUMBER: dict[int, QuantType] = {type.number: type for type in TENSOR_TYPES.values()}
 
-SUPPORTED_TYPES: tuple[str, ...] = (
-    "F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K",
-)  # fmt: skip
-"""Types that the engine computes with; the others can be listed but not run."""
+SUPPORTED_TYPES: tuple[str, ...] = tuple(TENSOR_TYPES)
+"""Types that the engine computes with: all of them; `engine.quantisation.registry` tells how."""

@@ -30,7 +30,9 @@ def logits(model: LoadedModel) -> list[np.ndarray]:
         return seen
 
 
-@pytest.mark.parametrize(("family", "quant_type"), [("llama", "Q4_0"), ("gemma3", "Q4_K"), ("llama", "F32")])
+@pytest.mark.parametrize(
+    ("family", "quant_type"), [("llama", "Q4_0"), ("gemma3", "Q4_K"), ("llama", "F32"), ("llama", "IQ2_XS")]
+)
 def test_the_same_logits(family: str, quant_type: str, tmp_path: Path) -> None:
     path = write_tiny_model(tmp_path / "tiny.gguf", family, quant_type=quant_type)
     with closing(load_model(path)) as packed, closing(load_model(path, LoadSettings(repack=False))) as mapped:

@@ -1,4 +1,4 @@
-"""Tiny models of both families in every quantisation type against the slow reference.
+"""Tiny models in every tensor type against the slow reference.
 
 tests/helpers/truth.py says how, and why the reference that rounds by itself is no closer than 6e-4.
 """
@@ -12,15 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from engine.gguf.tensor_types import SUPPORTED_TYPES
-from engine.kernels.packing import PLAIN_DTYPES
 from engine.model import LoadedModel, load_model
+from engine.quantisation.registry import FORMATS
 from engine.requests import LoadSettings
 from tests.helpers.slow_reference import Floats, reference_logits
 from tests.helpers.tiny_model import write_tiny_model
 from tests.helpers.truth import ReplayedModel, read_logits, relative_l2
 
 IDS = [int(token) for token in np.random.default_rng(11).integers(3, 300, 60)]
+OWN_KERNELS = [name for name, format in FORMATS.items() if format.product != "decoded"]
+
 TOLERANCE = {"plain": 1e-2, "quantised": 5e-2}
 """Relative L2.  Quantised weights are multiplied in fixed point (decision 0011); measured: 2e-2 at most."""
 REPLAYED_TOLERANCE = 1e-4
@@ -39,14 +40,17 @@ class Tiny:
 
 
 @pytest.fixture(
-    scope="module", params=[(f, t) for f in ("llama", "gemma3") for t in SUPPORTED_TYPES], ids="-".join
+    scope="module",
+    params=[("llama", name) for name in FORMATS] + [("gemma3", name) for name in OWN_KERNELS],
+    ids="-".join,
 )
 def tiny(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tiny]:
     family, quant_type = request.param
     path = tmp_path_factory.mktemp("models") / "tiny.gguf"
     write_tiny_model(path, family, quant_type=quant_type, sliding_window=24, seed=5)
     with closing(load_model(path, LoadSettings(context_size=128))) as model:
-        yield Tiny(quant_type in PLAIN_DTYPES, model, reference_logits(path, IDS), ReplayedModel(path))
+        plain = FORMATS[quant_type].product != "fixed"
+        yield Tiny(plain, model, reference_logits(path, IDS), ReplayedModel(path))
 
 
 @pytest.mark.parametrize("chunk", [60, 16, 1])

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 
 from engine.gguf.tensor_types import TENSOR_TYPES
 from engine.gguf.writer import write_gguf
-from engine.quantisation.quantise import make_tensor
+from engine.quantisation.quantise import QUANTISERS, make_tensor
 from engine.tensor import Tensor
+from tests.helpers.weight_blocks import random_matrix
 
 CONTROL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 END_OF_TEXT, START_OF_MESSAGE, END_OF_MESSAGE = range(3)
@@ -55,7 +58,7 @@ def write_tiny_model(
     """Writes the file and returns its path.
 
     family: llama (2 layers) or gemma3 (6 layers: five with a sliding window, one without).
-    width: 64, or 256 where the type has blocks of 256.
+    width: 64, or more where the type has larger blocks.
     tied: whether the output matrix is the embedding; gemma3 always, llama not unless asked for.
     rope_factors: adds ``rope_freqs.weight`` (llama).
     metadata, extra_tensors: replace or add entries; None removes one (for tests of damaged files).
@@ -72,7 +75,7 @@ def write_tiny_model(
     if rope_factors:
         weights["rope_freqs.weight"] = generator.uniform(1, 8, head_size // 2)
     tensors: dict[str, Tensor | None] = {
-        name: make_tensor(name, array, quant_type if array.ndim == 2 else "F32")
+        name: _tensor(name, array, quant_type if array.ndim == 2 else "F32")
         for name, array in weights.items()
     }
     tensors.update(extra_tensors or {})
@@ -100,6 +103,20 @@ def write_tiny_model(
     kept = {key: value for key, value in entries.items() if value is not None}
     write_gguf(path, kept, [tensor for tensor in tensors.values() if tensor is not None])
     return path
+
+
+def _tensor(name: str, array: np.ndarray, quant_type: str) -> Tensor:
+    """The array in that type; random blocks of its size where there is no quantiser.
+
+    Whole numbers are too large for weights: they serve as embedding and output, whose scale matters little.
+    """
+    if quant_type in ("I8", "I16", "I32", "I64") and name not in ("token_embd.weight", "output.weight"):
+        quant_type = "F32"
+    if quant_type in QUANTISERS:
+        return make_tensor(name, array, quant_type)
+    rows, columns = array.shape
+    matrix = random_matrix(quant_type, (rows, columns), float(array.std()), crc32(name.encode()))
+    return replace(matrix, name=name)
 
 
 def _matrix(generator: np.random.RandomState, n_rows: int, n_columns: int) -> np.ndarray:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.gguf.tensor_types import TENSOR_TYPES
+from engine.quantisation.dequantise import dequantise
 from engine.tensor import Tensor
 
 SCALES_AT: dict[str, list[int]] = {
@@ -47,6 +48,31 @@ def make_weight(type_name: str, rows: int, cols: int, kind: str, seed: int = 0) 
             _OTHER_SCALES[type_name](blocks, _scales(n_blocks, kind, rng))
         raw = blocks.reshape(-1)
     return Tensor.contiguous("w", type, (rows, cols), raw)
+
+
+def random_matrix(type_name: str, shape: tuple[int, int], deviation: float, seed: int) -> Tensor:
+    """Blocks of random bits whose values have about that standard deviation, and hardly any mean.
+
+    Whole numbers cannot be small: they are -1, 0 and 1.
+    """
+    if type_name in _PLAIN:
+        tensor = make_weight(type_name, *shape, "denormal" if type_name.startswith("I") else "random", seed)
+        if type_name == "F64":
+            tensor.data.view("<f8")[:] *= deviation
+        return tensor
+    tensor = make_weight(type_name, *shape, "random", seed)
+    blocks = tensor.data.reshape(-1, tensor.type.block_bytes)
+    _set_scale(type_name, blocks, 1.0)
+    _set_scale(type_name, blocks, deviation / float(dequantise(tensor).std()))
+    return tensor
+
+
+def _set_scale(type_name: str, blocks: NDArray[np.uint8], scale: float) -> None:
+    # Q2_K: the mean of scale times quant is 1.5 times that of the minimum
+    for start, factor in zip(SCALES_AT.get(type_name, []), (1.0, 1.5), strict=False):
+        blocks[:, start : start + 2] = np.array([scale * factor], "<f2").view(np.uint8)
+    if type_name in _OTHER_SCALES:
+        _OTHER_SCALES[type_name](blocks, np.full(len(blocks), scale))
 
 
 def _scales(count: int, kind: str, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from engine.quantisation.dequantise import dequantise
 from engine.quantisation.quantise import make_tensor
 from tests.helpers.raw_gguf import ARRAY, STRING, array, entry, gguf, string
 from tests.helpers.tiny_model import N_TOKENS, write_tiny_model
+from tests.helpers.weight_blocks import make_weight
 
 METADATA = {
     "general.architecture": "llama",
@@ -51,7 +53,9 @@ def test_a_file_cut_short_while_open_is_an_error_and_no_death(tmp_path):
 def test_everything_comes_back(tmp_path: Path) -> None:
     path = tmp_path / "model [1] 100%.gguf"
     weights = np.random.default_rng(0).standard_normal((4, 256)).astype(np.float32)
-    tensors = [make_tensor(f"{name}.weight", weights, name) for name in SUPPORTED_TYPES]
+    tensors = [
+        replace(make_weight(name, 4, 256, "random"), name=f"{name}.weight") for name in SUPPORTED_TYPES
+    ]
     tensors.append(make_tensor("vector", weights[0, :3]))
     write_gguf(path, METADATA, tensors)
     with GGUFFile.open(path) as file:

@@ -14,6 +14,7 @@ from engine.gguf.tensor_types import SUPPORTED_TYPES, TENSOR_TYPES
 from engine.gguf.writer import write_gguf
 from engine.kernels import packing
 from engine.kernels.packing import GROUP, Packer, pack_weight, packed_nbytes, thread_groups
+from engine.quantisation.registry import FORMATS
 from engine.tensor import Tensor
 from tests.helpers.cpu_levels import COMPILED_LEVELS, at_level
 from tests.helpers.weight_blocks import SCALES_AT, make_weight
@@ -24,8 +25,13 @@ SHAPES = [(1, 1), (63, 1), (64, 3), (65, 2), (200, 5), (700, 3)]
 
 
 def interleaved(tensor: Tensor) -> NDArray[np.uint8]:
-    """What the packed bytes must be: item after item, each of 64 rows, zeros for rows that are not there."""
+    """What the packed bytes must be: item after item, each of 64 rows, zeros for rows that are not there.
+
+    Types that are decoded before a product stay as they are.
+    """
     rows = tensor.shape[0]
+    if FORMATS[tensor.type.name].product == "decoded":
+        return tensor.as_bytes().reshape(rows, -1)
     item = ITEM_BYTES.get(tensor.type.name, 1)
     raw = tensor.as_bytes().reshape(rows, -1, item)
     n_groups = -(-rows // GROUP)
