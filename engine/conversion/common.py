@@ -50,7 +50,9 @@ def decoder_metadata(config: Config, rope: RopeSettings | None = None) -> dict[s
     rope: where the family's defaults differ from the usual ones.  Raises `ModelFileError`,
     `UnsupportedModelError`.
     """
-    rope = rope or rope_settings(config)
+    if rope is None:
+        rope = rope_settings(config)
+        _require_rounded_ramp(rope)
     size = head_size(config)
     metadata: dict[str, object] = {
         "block_count": config.count("num_hidden_layers"),
@@ -72,6 +74,14 @@ def decoder_metadata(config: Config, rope: RopeSettings | None = None) -> dict[s
             "layer_norm_eps", "layer_norm_epsilon", "norm_epsilon"
         )
     return metadata
+
+
+def _require_rounded_ramp(rope: RopeSettings) -> None:
+    """GGUF has no key for a YaRN ramp with exact borders, which one family has (gpt-oss)."""
+    if rope.kind == "yarn" and not rope.values.flag("truncate", default=True):
+        raise UnsupportedModelError(
+            f"{rope.values.file_name}: truncate is false, which is not supported for this family."
+        )
 
 
 def require_activation(config: Config, *wanted: str, key: str = "hidden_act") -> None:

@@ -94,6 +94,18 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("granite", {"hidden_act": "gelu"}, "'gelu'"),
     ("exaone4", {"hidden_act": "gelu"}, "'gelu'"),
     ("phi3", {"rope_scaling": {"type": "dynamic", "factor": 2.0}}, "'dynamic'"),
+    (
+        "qwen2",
+        {
+            "rope_scaling": {
+                "type": "yarn",
+                "factor": 2.0,
+                "original_max_position_embeddings": 64,
+                "truncate": False,
+            }
+        },
+        "truncate is false",
+    ),
 ]
 
 
