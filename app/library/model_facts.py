@@ -12,6 +12,7 @@ from typing import TypeVar
 from engine.backends.registry import backend_class
 from engine.chat_template import ChatTemplate
 from engine.errors import BackendError, CauserieError, TemplateError, UnsupportedByBackendError
+from engine.gguf.file_types import FILE_TYPE_KEY, FILE_TYPES
 from engine.gguf.reader import GGUFFile
 from engine.graph.plan import Plan
 from engine.inspection import ModelOutline, outline
@@ -23,13 +24,6 @@ from engine.tokenizers import outline_tokenizer
 T = TypeVar("T")
 
 VOCABULARY_KEY = "tokenizer.ggml.tokens"
-
-FILE_TYPES = {
-    0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 7: "Q8_0", 8: "Q5_0", 9: "Q5_1", 10: "Q2_K", 11: "Q3_K_S",
-    12: "Q3_K_M", 13: "Q3_K_L", 14: "Q4_K_S", 15: "Q4_K_M", 16: "Q5_K_S", 17: "Q5_K_M", 18: "Q6_K",
-    32: "BF16",
-}  # fmt: skip
-"""What `general.file_type` says of the whole file (public GGUF specification)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +134,7 @@ def read_facts(path: Path, settings: LoadSettings | None = None) -> tuple[ModelF
             tokenizer_rule=tokenizer.rule if tokenizer else "",
             tokenizer_reason=tokenizer.reason if tokenizer else "",
             template=_template_facts(template) if template else None,
-            memory=memory,
+            memory=None if checks.problem else memory,
             problem=checks.problem,
             advice=checks.advice,
             notices=(
@@ -224,7 +218,7 @@ def _template_notices(source: str) -> tuple[str, ...]:
 def _main_type(file: GGUFFile, types: Counter[str]) -> str:
     if not types:
         return ""
-    return FILE_TYPES.get(_count(file, "general.file_type", -1)) or types.most_common(1)[0][0]
+    return FILE_TYPES.get(_count(file, FILE_TYPE_KEY, -1)) or types.most_common(1)[0][0]
 
 
 def _text(file: GGUFFile, key: str) -> str:

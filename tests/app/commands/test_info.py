@@ -125,7 +125,7 @@ def test_every_notice_is_shown(call, call_json, tmp_path):
 def test_a_damaged_vocabulary_is_the_problem(call_json, tmp_path):
     path = write_tiny_model(tmp_path / "x.gguf", metadata={"tokenizer.ggml.token_type": [1, 2]})
     facts = call_json("info", path, *FAKE)
-    assert "tokenizer.ggml.token_type" in facts["problem"] and facts["advice"]
+    assert "tokenizer.ggml.token_type" in facts["problem"] and facts["advice"] and facts["memory"] is None
 
 
 def test_a_model_in_parts(call, call_json, tiny_path, tmp_path):
