@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     for warning in tokenizer.warnings:
         tell(f"note: {warning}")
     if options.json:
-        print_json({"ids": ids, "pieces": pieces})
+        print_json({"ids": ids, "pieces": pieces, "notices": tokenizer.warnings})
         return 0
     for token, piece in zip(ids, pieces, strict=True):
         print(f"{token:>8}  {json.dumps(piece, ensure_ascii=False)}")

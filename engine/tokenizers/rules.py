@@ -12,7 +12,7 @@ from engine.tokenizers import patterns as published
 from engine.tokenizers.pretokenize import DigitGroups, PreTokenizer, Rewritten
 
 _IDS = "ids of published texts"
-_CHECKED_WORDS = "words, against the published pattern in another library"
+_CHECKED_WORDS = "words, as the library `tokenizers` splits by the same patterns"
 
 RULES: tuple[PreTokenizer, ...] = (
     PreTokenizer(

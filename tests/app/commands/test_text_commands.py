@@ -54,6 +54,15 @@ def test_tokenize_works_without_weights(call_json, tmp_path, tiny_path):
     assert call_json("tokenize", path, "the") == call_json("tokenize", tiny_path, "the")
 
 
+def test_tokenize_tells_what_is_doubtful(call, tmp_path):
+    path = write_tiny_model(tmp_path / "m.gguf", metadata={"tokenizer.ggml.pre": "no-such-rule"})
+    status, out, err = call("tokenize", path, "the")
+    assert status == 0 and out and "no-such-rule" in err
+    _, out, err = call("tokenize", path, "the", "--json")
+    (notice,) = json.loads(out)["notices"]
+    assert notice in err and "quality may suffer" in notice
+
+
 @pytest.mark.parametrize("add_bos", [False, True])
 def test_complete_equals_the_engine(call, call_json, tmp_path, add_bos):
     path = write_tiny_model(tmp_path / "m.gguf", metadata={"tokenizer.ggml.add_bos_token": add_bos})

@@ -30,7 +30,7 @@ PIECES = st.sampled_from(
         b"\n",
     ]
 )
-NUMBERS = st.integers(-2, 12) | st.sampled_from([-(2**31), 2**31 - 1])
+NUMBERS = st.integers(0, 4) | st.integers(-2, 12) | st.sampled_from([-(2**31), 2**31 - 1])
 
 
 def strings(items: list[bytes]) -> MetadataValue:
@@ -39,12 +39,13 @@ def strings(items: list[bytes]) -> MetadataValue:
 
 @st.composite
 def vocabularies(draw: st.DrawFn, model: str) -> Metadata:
-    tokens = draw(st.lists(PIECES | st.binary(max_size=4), max_size=10))
-    n = draw(st.sampled_from([len(tokens)] * 4 + [max(0, len(tokens) - 1), len(tokens) + 1]))
-    kinds = draw(st.lists(st.integers(1, 6), min_size=n, max_size=n) | st.just([9] * n))
-    scores = draw(
-        st.lists(st.floats(-20, 20) | st.sampled_from([float("nan"), float("-inf")]), min_size=n, max_size=n)
-    )
+    tokens = draw(st.lists(PIECES | st.binary(max_size=4), min_size=1, max_size=10))
+    n = draw(st.sampled_from([len(tokens)] * 9 + [len(tokens) - 1]))
+    kinds = draw(st.lists(st.sampled_from([1, 1, 1, 2, 3, 4, 5]), min_size=n, max_size=n))
+    scores = draw(st.lists(st.floats(-20, 20, width=32), min_size=n, max_size=n))
+    if n and draw(st.integers(0, 5)) == 0:
+        kinds[0] = draw(st.sampled_from([6, 9, -1]))
+        scores[0] = draw(st.sampled_from([float("nan"), float("-inf"), 1e38]))
     values: dict[str, MetadataValue] = {
         "model": infer_value(model),
         "tokens": strings(tokens),
@@ -52,15 +53,15 @@ def vocabularies(draw: st.DrawFn, model: str) -> Metadata:
     }
     if n:
         values["token_type"] = infer_value(kinds)
-        values["scores"] = infer_value([float(score) for score in scores])
+        values["scores"] = infer_value(scores)
     for name in ("bos", "eos", "unknown", "seperator", "cls", "padding", "eot"):
-        if draw(st.booleans()):
+        if name == "unknown" or draw(st.booleans()):
             values[f"{name}_token_id"] = infer_value(draw(NUMBERS))
     for name in ("add_bos_token", "add_eos_token", "add_space_prefix", "remove_extra_whitespaces"):
         if draw(st.booleans()):
             values[name] = infer_value(draw(st.booleans()))
     wrong: list[Any] = [5, 1.5, "x", True, [1], ["a"]]
-    if draw(st.integers(0, 5)) == 0:
+    if draw(st.integers(0, 7)) == 0:
         values[draw(st.sampled_from(sorted(values)))] = infer_value(draw(st.sampled_from(wrong)))
     values["pre"] = infer_value(draw(st.sampled_from(["gpt-2", "llama-bpe", "gemma4", "no-such-rule", ""])))
     return Metadata({f"tokenizer.ggml.{name}": value for name, value in values.items()}, "hostile.gguf")
