@@ -26,6 +26,11 @@ def half_bytes(values: Floats) -> Bytes:
     return np.ascontiguousarray(halves).view(np.uint8)
 
 
+def halves_of(packed: Bytes) -> Floats:
+    """float32[..., n] of uint8[..., 2n]: what `half_bytes` made really stands for."""
+    return packed.view("<f2").astype(np.float32)
+
+
 def pack_nibbles(quants: Bytes) -> Bytes:
     """Numbers below 16, the first half in the low nibbles: uint8[..., 2n] to uint8[..., n]."""
     half = quants.shape[-1] // 2

@@ -1,7 +1,7 @@
-"""Simple reference quantisers: float32 weights to the bytes of each type, for tests and small tools.
+"""Quantisers: float32 weights to the bytes of each type, for converting, quantising and tests.
 
-The plain types round exactly as the formats' reference implementation does; the K types, in
-`engine.quantisation.quantise_k`, choose their scales by a plain rule of our own.
+Types that leave nothing to choose round exactly as the formats' reference implementation does; for the others a
+search finds the scales with the least error (`quantise_k`, `quantise_table`).
 """
 
 from __future__ import annotations
@@ -13,12 +13,26 @@ from numpy.typing import ArrayLike
 
 from engine.errors import ModelFileError, UnsupportedModelError
 from engine.gguf.tensor_types import TENSOR_TYPES
-from engine.quantisation.packing import Bytes, Floats, half_bytes, inverse, pack_fifth_bits, pack_nibbles
-from engine.quantisation.quantise_k import quantise_q4_k, quantise_q5_k, quantise_q6_k
+from engine.quantisation.packing import Bytes, Floats, half_bytes
+from engine.quantisation.quantise_k import (
+    quantise_q2_k,
+    quantise_q3_k,
+    quantise_q4_k,
+    quantise_q5_k,
+    quantise_q6_k,
+)
+from engine.quantisation.quantise_legacy import (
+    quantise_q4_0,
+    quantise_q4_1,
+    quantise_q5_0,
+    quantise_q5_1,
+    quantise_q8_0,
+)
+from engine.quantisation.quantise_table import quantise_iq4_nl, quantise_iq4_xs
 from engine.tensor import Tensor
 
 
-def quantise(array: ArrayLike, type_name: str) -> Bytes:
+def quantise(array: ArrayLike, type_name: str, threads: int = 1) -> Bytes:
     """uint8[bytes] of an array whose last axis is a whole number of blocks.
 
     Raises UnsupportedModelError for a type without a quantiser, ValueError where a row is cut by a block,
@@ -33,7 +47,7 @@ def quantise(array: ArrayLike, type_name: str) -> Bytes:
     blocks = weights.reshape(-1, type.block_size)
     if type.block_size > 1:
         _require_finite(weights, type_name)
-    return QUANTISERS[type_name](blocks).reshape(-1)
+    return QUANTISERS[type_name](blocks, threads).reshape(-1)
 
 
 def make_tensor(name: str, array: ArrayLike, type_name: str = "F32") -> Tensor:
@@ -49,15 +63,15 @@ def _require_finite(weights: Floats, type_name: str) -> None:
         raise ModelFileError(f"The weight at {index} is {weights[index]}, which {type_name} cannot hold.")
 
 
-def _f32(blocks: Floats) -> Bytes:
+def _f32(blocks: Floats, threads: int) -> Bytes:
     return blocks.astype("<f4").view(np.uint8)
 
 
-def _f16(blocks: Floats) -> Bytes:
+def _f16(blocks: Floats, threads: int) -> Bytes:
     return half_bytes(blocks)
 
 
-def _bf16(blocks: Floats) -> Bytes:
+def _bf16(blocks: Floats, threads: int) -> Bytes:
     """The upper half, rounded to nearest with ties to even; a NaN stays one by setting its highest bit."""
     bits = np.ascontiguousarray(blocks).view(np.uint32).astype(np.uint64)
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
@@ -65,69 +79,21 @@ def _bf16(blocks: Floats) -> Bytes:
     return upper.astype("<u2").view(np.uint8)
 
 
-def _q8_0(blocks: Floats) -> Bytes:
-    """Step: largest magnitude / 127.  Halves are rounded away from zero."""
-    step = np.abs(blocks).max(axis=1, keepdims=True) / np.float32(127)
-    scaled = blocks * inverse(step)
-    quants = np.trunc(scaled + np.copysign(np.float32(0.5), scaled)).astype(np.int8)
-    return np.concatenate([half_bytes(step), quants.view(np.uint8)], axis=1)
-
-
-def _q4_0(blocks: Floats) -> Bytes:
-    step, quants = _signed(blocks, 8)
-    return np.concatenate([half_bytes(step), pack_nibbles(quants)], axis=1)
-
-
-def _q5_0(blocks: Floats) -> Bytes:
-    step, quants = _signed(blocks, 16)
-    return np.concatenate(
-        [half_bytes(step), pack_fifth_bits(quants), pack_nibbles(quants & np.uint8(15))], axis=1
-    )
-
-
-def _q4_1(blocks: Floats) -> Bytes:
-    step, minimum, quants = _with_minimum(blocks, 15)
-    return np.concatenate([half_bytes(step), half_bytes(minimum), pack_nibbles(quants)], axis=1)
-
-
-def _q5_1(blocks: Floats) -> Bytes:
-    step, minimum, quants = _with_minimum(blocks, 31)
-    fifth = pack_fifth_bits(quants)
-    return np.concatenate(
-        [half_bytes(step), half_bytes(minimum), fifth, pack_nibbles(quants & np.uint8(15))], axis=1
-    )
-
-
-def _signed(blocks: Floats, zero: int) -> tuple[Floats, Bytes]:
-    """Steps and quants 0 to 2 zero - 1: the first weight of the largest magnitude becomes quant 0.
-
-    The sum is taken in float64, where the product is exact, as a fused multiply-add would.
-    """
-    largest = np.take_along_axis(blocks, np.abs(blocks).argmax(axis=1)[:, None], axis=1)
-    step = largest / np.float32(-zero)
-    scaled = blocks.astype(np.float64) * inverse(step).astype(np.float64) + (zero + 0.5)
-    return step, np.trunc(scaled.astype(np.float32)).clip(0, 2 * zero - 1).astype(np.uint8)
-
-
-def _with_minimum(blocks: Floats, most: int) -> tuple[Floats, Floats, Bytes]:
-    """Steps, minimums and quants 0 to most, spread from the least to the greatest weight."""
-    minimum = blocks.min(axis=1, keepdims=True)
-    step = (blocks.max(axis=1, keepdims=True) - minimum) / np.float32(most)
-    quants = np.trunc((blocks - minimum) * inverse(step) + np.float32(0.5))
-    return step, minimum, quants.clip(0, most).astype(np.uint8)
-
-
-QUANTISERS: dict[str, Callable[[Floats], Bytes]] = {
+QUANTISERS: dict[str, Callable[[Floats, int], Bytes]] = {
     "F32": _f32,
     "F16": _f16,
     "BF16": _bf16,
-    "Q8_0": _q8_0,
-    "Q4_0": _q4_0,
-    "Q4_1": _q4_1,
-    "Q5_0": _q5_0,
-    "Q5_1": _q5_1,
+    "Q8_0": quantise_q8_0,
+    "Q4_0": quantise_q4_0,
+    "Q4_1": quantise_q4_1,
+    "Q5_0": quantise_q5_0,
+    "Q5_1": quantise_q5_1,
+    "Q2_K": quantise_q2_k,
+    "Q3_K": quantise_q3_k,
     "Q4_K": quantise_q4_k,
     "Q5_K": quantise_q5_k,
     "Q6_K": quantise_q6_k,
+    "IQ4_NL": quantise_iq4_nl,
+    "IQ4_XS": quantise_iq4_xs,
 }
-"""By type name: float32[blocks, block_size] to uint8[blocks, block_bytes]."""
+"""By type name: float32[blocks, block_size] and threads to uint8[blocks, block_bytes]."""
