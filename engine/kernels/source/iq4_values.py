@@ -2,7 +2,7 @@
 
 The values rise like a polynomial of degree 4, which is never off by more than 0.44; rounding makes them exact.  It is
 evaluated by Horner's rule in 16-bit fixed point, with 8 bits behind the point, from t = (q - 8) * 2**12, which is a
-nibble with its top bit turned at the top of 16 bits.  tests/engine/kernels/test_iq4_values.py compares all 16.
+nibble with its top bit turned at the top of 16 bits.  tests/engine/kernels/test_decoded.py compares all 16.
 
 Where g++ knows that a sum fits 16 bits it leaves out the narrowing, and with it the 16-bit product (see docs/kernels.md).
 So one of the summands is a zero that it does not know.
