@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.conversion.config import Config
-from engine.errors import UnsupportedModelError
+from engine.errors import ModelFileError, UnsupportedModelError
 
 KINDS = ("default", "linear", "yarn", "llama3", "longrope")
 ROPE_FACTORS = "rope_freqs.weight"
@@ -38,7 +38,8 @@ def rope_settings(
 ) -> RopeSettings:
     """Of layers of that kind, where a configuration tells kinds apart.
 
-    base and share: the family's defaults.  Raises `UnsupportedModelError` for a kind of scaling we lack.
+    base and share: the family's defaults.  Raises `UnsupportedModelError` for a kind of scaling we lack,
+    `ModelFileError` for a wrong value.
     """
     new = config.part("rope_parameters")
     if new is not None:
@@ -50,6 +51,8 @@ def rope_settings(
     share = values.number(
         "partial_rotary_factor", default=config.number("partial_rotary_factor", "rotary_pct", default=share)
     )
+    if not 0 < share <= 1:
+        raise ModelFileError(f"{config.file_name}: partial_rotary_factor is {share:g}, no share of a head.")
     kind = values.text("rope_type", "type", default="default")
     kind = {"su": "longrope"}.get(kind, kind)
     if kind not in KINDS:

@@ -76,7 +76,10 @@ class ConvertedTensor:
     def shape(self) -> Shape:
         shape = self.sources[0].shape
         if self.arrange:
-            shape = self.arrange.shape(shape)
+            try:
+                shape = self.arrange.shape(shape)
+            except (ValueError, IndexError) as error:
+                raise _misshapen(self.sources[0]) from error
         return (len(self.sources), *shape) if self.stacked else shape
 
     def stream(self, type: QuantType) -> StreamedTensor:
@@ -124,11 +127,26 @@ def widened(numbers: NDArray[Any], dtype: str) -> NDArray[np.float32]:
     return wide
 
 
+def _arranged(source: SourceTensor, arrange: Arrangement) -> NDArray[Any]:
+    """The whole tensor in its new order, of the shape that was announced.  Raises `ModelFileError`."""
+    try:
+        whole = arrange.apply(source.read())
+        if whole.shape == arrange.shape(source.shape):
+            return whole
+    except (ValueError, IndexError):  # an array of another shape than the family's
+        pass
+    raise _misshapen(source)
+
+
+def _misshapen(source: SourceTensor) -> ModelFileError:
+    return ModelFileError(f"{source.file.name}: the tensor {source.name} has the shape {source.shape}.")
+
+
 def _parts(source: SourceTensor, arrange: Arrangement | None) -> Iterator[NDArray[Any]]:
     """The numbers in their order, some rows at a time; one that is rearranged is read as a whole."""
     if not source.shape or 0 in source.shape:
-        raise ModelFileError(f"{source.file.name}: the tensor {source.name} has the shape {source.shape}.")
-    whole = arrange.apply(source.read()) if arrange else None
+        raise _misshapen(source)
+    whole = _arranged(source, arrange) if arrange else None
     shape = source.shape if whole is None else whole.shape
     step = max(1, CHUNK_NUMBERS // max(1, prod(shape[1:])))
     for start in range(0, shape[0], step):

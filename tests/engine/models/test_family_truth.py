@@ -6,6 +6,7 @@ The caches keep float32, so that nothing but sums of float32 may differ from the
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -14,7 +15,7 @@ import pytest
 
 from engine.model import LoadedModel
 from engine.requests import LoadSettings
-from tests.helpers.family_fixtures import NAMES, FamilyTruth, converted_model, truth_of
+from tests.helpers.family_fixtures import FOLDER, NAMES, FamilyTruth, converted_model, truth_of
 from tests.helpers.truth import read_logits, relative_l2
 
 TOLERANCE = 1e-4
@@ -33,6 +34,21 @@ N_KEPT = 27
 
 def test_every_family_has_a_fixture() -> None:
     assert set(FAMILIES.split()) <= set(NAMES)
+
+
+def test_fixtures_stay_small() -> None:
+    sizes = {name: sum(path.stat().st_size for path in (FOLDER / name).iterdir()) for name in NAMES}
+    assert max(sizes.values()) <= 300_000
+    assert sum(sizes.values()) <= 10_000_000
+
+
+def test_every_fixture_was_given_to_llama_cpp() -> None:
+    """Where it computes something else, the note says why (benchmarks/families.py)."""
+    results = json.loads((FOLDER / "llama_cpp.json").read_text(encoding="utf-8"))["families"]
+    assert set(results) == set(NAMES)
+    for name, result in results.items():
+        agrees = result["difference"] is not None and result["difference"] <= 5e-3
+        assert agrees != bool(result["note"]), name
 
 
 @pytest.fixture(scope="module", params=NAMES)
