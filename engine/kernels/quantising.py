@@ -19,7 +19,8 @@ Bytes = NDArray[np.uint8]
 class StepValues:
     """The values that quants stand for, in steps.
 
-    values: float32[n], ascending, within -128 and 127; nearest: uint8[256], the quant nearest to each of those.
+    values: float32[n], ascending, within -128 and 127.
+    nearest: uint8[256], the quant nearest to each of -128 to 127.
     """
 
     values: Floats
@@ -29,7 +30,7 @@ class StepValues:
     def of(cls, values: NDArray[np.integer[Any]]) -> StepValues:
         """Raises ValueError where they do not ascend, or do not fit."""
         require(bool(np.all(np.diff(values.astype(int)) > 0)), "the values do not ascend")
-        require(-128 <= values[0] and values[-1] <= 127, "the values are no bytes")
+        require(values[0] >= -128 and values[-1] <= 127, "the values are no bytes")
         distance = np.abs(np.arange(-128, 128)[:, None] - values.astype(int))
         return cls(values.astype(np.float32), distance.argmin(axis=1).astype(np.uint8))
 
@@ -72,7 +73,10 @@ def fit_ranges(parts: Floats, most: int, threads: int) -> Floats:
 def round_to_ranges(
     parts: Floats, fitted: Floats, units: Floats, most: int, most_scale: int, threads: int
 ) -> tuple[Bytes, Bytes]:
-    """Scales and minimums uint8[n, 2], 0 to most_scale, in units float32[n, 2]; quants uint8[n, size], 0 to most."""
+    """Scales and minimums uint8[n, 2], 0 to most_scale, and quants uint8[n, size], 0 to most.
+
+    units: float32[n, 2], those in which scales and minimums are counted.
+    """
     parts = _parts(parts, threads)
     for name, array in (("fitted", fitted), ("units", units)):
         check_array(name, array, np.float32, (len(parts), 2))

@@ -1,7 +1,7 @@
 """Quantisers: float32 weights to the bytes of each type, for converting, quantising and tests.
 
-Types that leave nothing to choose round exactly as the formats' reference implementation does; for the others a
-search finds the scales with the least error (`quantise_k`, `quantise_table`).
+Types that leave nothing to choose round exactly as the formats' reference implementation does; for the others
+a search finds the scales with the least error (`quantise_k`, `quantise_table`).
 """
 
 from __future__ import annotations

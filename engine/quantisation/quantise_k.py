@@ -1,8 +1,8 @@
 """Quantisers of the K types: blocks of 256 in parts whose scales are small numbers too.
 
 Each part is fitted by itself; then the block chooses the unit in which scales are counted; then each part
-chooses the scale that leaves the least squared error.  Each function takes float32[n, 256] and a number of threads.
-The layouts are described in `k_types`.
+chooses the scale that leaves the least squared error.  Each function takes float32[n, 256] and a number of
+threads.  The layouts are described in `k_types`.
 """
 
 from __future__ import annotations

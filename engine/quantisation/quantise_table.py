@@ -1,4 +1,4 @@
-"""Quantisers of the types with 16 uneven values: IQ4_NL and IQ4_XS.  The layouts are described in `table_types`."""
+"""Quantisers of the types with 16 uneven values, IQ4_NL and IQ4_XS, whose layouts `table_types` describes."""
 
 from __future__ import annotations
 

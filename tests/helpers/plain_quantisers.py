@@ -1,4 +1,4 @@
-"""The types Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0 quantised by plain NumPy: what the compiled quantisers have to equal."""
+"""Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0 by plain NumPy: what the compiled quantisers have to equal."""
 
 from __future__ import annotations
 

@@ -27,7 +27,8 @@ CHECKSUMS = {
 
 WORST_ERROR = {
     "F32": 0, "F16": 2**-11, "BF16": 2**-8, "Q8_0": 0.0041, "Q4_0": 0.126, "Q4_1": 0.069, "Q5_0": 0.064,
-    "Q5_1": 0.034, "Q4_K": 0.08, "Q5_K": 0.04, "Q6_K": 0.04,
+    "Q5_1": 0.034, "Q2_K": 0.35, "Q3_K": 0.2, "Q4_K": 0.08, "Q5_K": 0.04, "Q6_K": 0.04, "IQ4_NL": 0.12,
+    "IQ4_XS": 0.12,
 }  # fmt: skip
 """Of the largest magnitude of a block: about half a step, a whole one at the end the signed types cut off."""
 
