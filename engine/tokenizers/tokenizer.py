@@ -49,7 +49,8 @@ class Tokenizer(ABC):
         user_defined = {
             self._user_defined_text(token): token for token in vocabulary.ids_of_kind(TokenKind.USER_DEFINED)
         }
-        control = {vocabulary.texts[token]: token for token in vocabulary.ids_of_kind(TokenKind.CONTROL)}
+        control_kinds = (TokenKind.CONTROL, TokenKind.UNKNOWN)
+        control = {vocabulary.texts[token]: token for token in vocabulary.ids_of_kind(*control_kinds)}
         self._user_defined = SpecialTokenMatcher(user_defined)
         self._all_special = SpecialTokenMatcher(user_defined | control)
         self._pieces: list[bytes | None] = [None] * vocabulary.n_tokens

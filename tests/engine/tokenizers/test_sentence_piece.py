@@ -77,6 +77,7 @@ def test_control_and_byte_texts_typed_by_a_person_stay_text() -> None:
     tokenizer = load_tokenizer(sentence_piece_metadata(pieces, extra, add_space_prefix=False))
     assert tokenizer.encode("ab", parse_special=False) == [259, 260]
     assert tokenizer.encode("ab", parse_special=True) == [261]
+    assert tokenizer.encode("<unk>", parse_special=True) == [0]
     for text in ("<s>", "</s>", "<0x41>", "<unk>"):
         ids = published("llama-spm").encode(text, parse_special=False)
         assert not set(ids) & set(range(3)), text
