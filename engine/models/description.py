@@ -8,10 +8,12 @@ that the families and the planner may trust it.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from engine.errors import ModelFileError, UnsupportedModelError
 from engine.gguf.metadata import Metadata, ValueType
+from engine.graph.expert_operations import Gating
 from engine.models.rope_description import MAX_CONTEXT, RopeDescription, describe_rope, describe_sliding_rope
 
 MAX_LAYERS = 512
@@ -26,6 +28,10 @@ LAYER_NORM_ARCHITECTURES = frozenset(
 
 NORMALISED_EXPERTS = frozenset({"gpt-oss", "granitemoe", "llama", "qwen3moe"})
 """Architectures whose experts' weights are divided by their sum, where a file does not say otherwise."""
+
+SOFTMAX, SOFTMAX_OF_CHOSEN = 1, 3
+GATINGS: Mapping[int, Gating] = {0: "softmax", SOFTMAX: "softmax", 2: "sigmoid", SOFTMAX_OF_CHOSEN: "softmax"}
+"""By llama.cpp's numbers.  A softmax of the chosen alone is that of all, divided by the sum of the chosen."""
 
 SLIDING_PERIODS = {"cohere2": 4, "exaone4": 4, "gemma2": 2, "gemma3": 6, "gpt-oss": 2, "olmo2": 4}
 """Every p-th layer sees everything, where a file does not say otherwise.  Elsewhere every layer slides."""
@@ -47,6 +53,7 @@ class ExpertDescription:
     """n of them in a layer, of which a token uses n_used; feed_forward is the size of one.
 
     shared_feed_forward: size of the experts that every token uses, together; 0: none.
+    gating:              what makes weights of a router's scores.
     weights_norm:        whether the weights of the chosen are divided by their sum.
     """
 
@@ -54,6 +61,7 @@ class ExpertDescription:
     n_used: int = 0
     feed_forward: int = 0
     shared_feed_forward: int = 0
+    gating: Gating = "softmax"
     weights_norm: bool = False
     weights_scale: float = 1.0
 
@@ -246,12 +254,17 @@ def _experts(keys: _Keys) -> ExpertDescription:
     n = keys.count("expert_count", 0, minimum=0, maximum=MAX_EXPERTS)
     if n == 0:
         return ExpertDescription()
+    gating = keys.count("expert_gating_func", SOFTMAX, minimum=0, maximum=255)
+    if gating not in GATINGS or keys.count("expert_group_count", 1, minimum=0) > 1:
+        raise UnsupportedModelError("Experts are chosen in a way that is not supported for this family.")
     return ExpertDescription(
         n=n,
         n_used=keys.count("expert_used_count", maximum=n),
         feed_forward=keys.count("expert_feed_forward_length", 0, minimum=0),
         shared_feed_forward=keys.count("expert_shared_feed_forward_length", 0, minimum=0),
-        weights_norm=keys.flag("expert_weights_norm", keys.architecture in NORMALISED_EXPERTS),
+        gating=GATINGS[gating],
+        weights_norm=gating == SOFTMAX_OF_CHOSEN
+        or keys.flag("expert_weights_norm", keys.architecture in NORMALISED_EXPERTS),
         weights_scale=keys.multiplier("expert_weights_scale"),
     )
 

@@ -14,7 +14,11 @@ def expert_feed_forward(
     scores = graph.linear(x, f"{block}ffn_gate_inp.weight", model.experts.n)
     chosen = choose_experts(graph, scores, model.experts.n_used)
     weights = weigh_experts(
-        scores, chosen, normalised=model.experts.weights_norm, scale=model.experts.weights_scale
+        scores,
+        chosen,
+        gating=model.experts.gating,
+        normalised=model.experts.weights_norm,
+        scale=model.experts.weights_scale,
     )
     return experts(
         graph,

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.errors import UnsupportedModelError
 from engine.model import LoadedModel, load_model
 from engine.requests import LoadSettings
 from tests.helpers.family_fixtures import load_without_vocabulary
@@ -98,3 +99,41 @@ def test_gpt_oss_after_truncation(tmp_path: Path) -> None:
         kept = context.truncate(0, 27)
         ours = read_logits(model, context, IDS[kept:], 60, position=kept)
     assert relative_l2(ours, truth[kept:]).max() <= TOLERANCE
+
+
+# ---- how experts are chosen
+
+
+@pytest.fixture(scope="module")
+def mixtral_truth(tmp_path_factory: pytest.TempPathFactory) -> Floats:
+    return SlowMixtral(write_tiny_mixtral(tmp_path_factory.mktemp("models") / "tiny.gguf")).forward(IDS)
+
+
+def with_metadata(path: Path, **values: object) -> Path:
+    return write_tiny_mixtral(path, metadata={f"llama.{key}": value for key, value in values.items()})
+
+
+def test_a_softmax_of_the_chosen_is_that_of_all_divided_by_its_sum(
+    mixtral_truth: Floats, tmp_path: Path
+) -> None:
+    path = with_metadata(tmp_path / "tiny.gguf", expert_gating_func=3, expert_weights_norm=False)
+    with closing(load_model(path, settings())) as model:
+        assert relative_l2(logits(model, 60), mixtral_truth).max() <= TOLERANCE
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"expert_weights_norm": False}, {"expert_weights_scale": 2.5}, {"expert_gating_func": 2}],
+    ids=str,
+)
+def test_what_the_file_says_of_weights_counts(
+    values: dict[str, object], mixtral_truth: Floats, tmp_path: Path
+) -> None:
+    with closing(load_model(with_metadata(tmp_path / "tiny.gguf", **values), settings())) as model:
+        assert relative_l2(logits(model, 60), mixtral_truth).max() > 100 * TOLERANCE
+
+
+@pytest.mark.parametrize("values", [{"expert_gating_func": 4}, {"expert_group_count": 2}], ids=str)
+def test_other_ways_of_choosing_are_refused(values: dict[str, object], tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedModelError, match="chosen"):
+        load_model(with_metadata(tmp_path / "tiny.gguf", **values))
