@@ -26,6 +26,7 @@ COMMANDS = {
     "logits": "the likeliest next tokens of a prompt",
     "bench": "how fast a model reads and writes here",
     "convert": "make a model file of a checkpoint (safetensors)",
+    "quantize": "make a smaller model file: weights in fewer bits",
     "models": "the models on this disk and those that can be fetched",
     "get": "fetch a model, such as the starter",
 }

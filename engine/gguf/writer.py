@@ -130,6 +130,21 @@ def write_gguf_parts(
     return [file.path for file in files]
 
 
+def gguf_bytes(
+    metadata: Metadata | Mapping[str, object], tensors: Iterable[Tensor | StreamedTensor] = ()
+) -> int:
+    """The size of the file that `write_gguf` writes, without making any data.
+
+    Raises ValueError or TypeError for what no file can hold.
+    """
+    values, streamed = _values_of(metadata), _streamed(tensors)
+    alignment = alignment_of(Metadata(values, "the file"))
+    size = len(_header(values, streamed, alignment, version=3))
+    if streamed:
+        size = aligned(size, alignment)
+    return size + sum(aligned(tensor.nbytes, alignment) for tensor in streamed)
+
+
 @dataclass(frozen=True, slots=True)
 class _File:
     """One file to write."""
