@@ -71,7 +71,7 @@ class LinearScratch:
             panel_offsets=np.zeros(threads * scales, np.float32),
             totals=np.zeros(threads * padded * GROUP, np.float32),
             bits=np.zeros((threads, 2 * GROUP), np.uint32),
-            work=np.zeros((threads, 3, 1024), np.float32),
+            work=np.zeros((threads, 4, 1024), np.float32),
             found=np.zeros((threads, 2), np.int64),
         )
 

@@ -31,6 +31,16 @@ PIECE_BYTES = 1 << 20
 PLAIN_DTYPES: dict[str, Any] = {"F32": np.uint32, "F16": np.uint16, "BF16": np.uint16}
 
 
+# Blocks that are not packed in the file's order: where each of their bytes goes.
+BYTE_ORDERS: dict[str, NDArray[np.int64]] = {
+    # Two of the 16 bytes of scales lie before each 16 bytes of nibbles, so that one loop reads all of a block.
+    "Q4_K": np.array(
+        [byte // 2 * 18 + byte % 2 for byte in range(16)]
+        + [byte // 16 * 18 + 2 + byte % 16 for byte in range(128)]
+    ),
+}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedWeight:
     """W of y = W x.  data: uint8[groups, blocks * block_bytes * 64], float32 or uint16[groups, cols * 64]; of
@@ -58,6 +68,13 @@ def packed_nbytes(type: QuantType, rows: int, cols: int) -> int:
     if FORMATS[type.name].product != "decoded":
         rows = -(-rows // GROUP) * GROUP
     return rows * (cols // type.block_size) * type.block_bytes
+
+
+def byte_places(type: QuantType, width: int) -> NDArray[np.int64]:
+    """int64[width]: where each byte of a row of blocks lies once it is packed."""
+    within = BYTE_ORDERS.get(type.name, np.arange(type.block_bytes))
+    blocks = np.arange(0, width, type.block_bytes)
+    return (blocks[:, None] + within).reshape(-1)
 
 
 def thread_groups(n_groups: int, threads: int) -> list[tuple[int, int]]:
@@ -146,9 +163,10 @@ class Packer:
             exponents = np.array([0x7C00] * len(offsets), data.dtype)
             own = (data, pieces, exponents, self._found, self.threads)
         else:
-            upper_bytes = np.array(offsets, np.int64) + 1
+            places = byte_places(type, width)
+            upper_bytes = places[np.array(offsets, np.int64) + 1]
             own = (
-                width, data.view(np.uint64), pieces, type.block_bytes, upper_bytes, self._tiles,
+                width, data.view(np.uint64), places, pieces, type.block_bytes, upper_bytes, self._tiles,
                 self._tiles.view(np.uint64), self._words, self._found, self.threads,
             )  # fmt: skip
 
@@ -193,6 +211,8 @@ def unpack_rows(weight: PackedWeight, ids: NDArray[np.integer[Any]]) -> NDArray[
     else:
         by_row = weight.data.reshape(weight.data.shape[0], -1, GROUP)
         chosen = np.ascontiguousarray(by_row[ids // GROUP, :, ids % GROUP])
+        if weight.type.name in BYTE_ORDERS:
+            chosen = chosen[:, byte_places(weight.type, chosen.shape[1])]
     tensor = Tensor.contiguous(
         weight.name, weight.type, (len(ids), weight.cols), chosen.view(np.uint8).reshape(-1)
     )

@@ -11,20 +11,21 @@ def decode_group(data, panel, scales, offsets, bits, floats, n_blocks, n_pairs):
     for block in range(n_blocks):
         #omp simd
         for lane in range(32):
+            # two bytes of the header lie before each 16 bytes of nibbles (packing.py)
             low = data[block * 4608 + lane]
             high = data[block * 4608 + 32 + lane]
             bits[lane] = even_half(low, high)
             bits[32 + lane] = odd_half(low, high)
-            low_m = data[block * 4608 + 64 + lane]
-            high_m = data[block * 4608 + 96 + lane]
+            low_m = data[block * 4608 + 576 + lane]
+            high_m = data[block * 4608 + 608 + lane]
             bits[64 + lane] = even_half(low_m, high_m)
             bits[96 + lane] = odd_half(low_m, high_m)
         for j in range(n_pairs):
             #omp simd
             for lane in range(32):
-                s = np.int32(data[block * 4608 + 128 + j * 32 + lane])
-                m = np.int32(data[block * 4608 + 256 + j * 32 + lane])
-                both = np.int32(data[block * 4608 + 384 + j * 32 + lane])
+                s = np.int32(data[block * 4608 + (4 + j) // 2 * 576 + j % 2 * 32 + lane])
+                m = np.int32(data[block * 4608 + (8 + j) // 2 * 576 + j % 2 * 32 + lane])
+                both = np.int32(data[block * 4608 + (12 + j) // 2 * 576 + j % 2 * 32 + lane])
                 even = floats[lane] * to_scale
                 odd = floats[32 + lane] * to_scale
                 even_m = floats[64 + lane] * to_half
@@ -45,7 +46,7 @@ def decode_group(data, panel, scales, offsets, bits, floats, n_blocks, n_pairs):
             for k in range(32):
                 #omp simd
                 for lane in range(32):
-                    q = data[block * 4608 + 512 + chunk * 1024 + k * 32 + lane] ^ np.uint16(0x8888)
+                    q = data[block * 4608 + chunk * 1152 + k // 16 * 64 + 64 + k * 32 + lane] ^ np.uint16(0x8888)
                     panel[block * 16384 + chunk * 4096 + k * 32 + lane] = np.int16(q << np.uint16(12))
                     panel[block * 16384 + chunk * 4096 + 2048 + k * 32 + lane] = np.int16((q << np.uint16(8)) & np.uint16(0xF000))
                     panel[block * 16384 + chunk * 4096 + 1024 + k * 32 + lane] = np.int16((q << np.uint16(4)) & np.uint16(0xF000))

@@ -82,14 +82,14 @@ def transpose_eight(x, y):
         y[56 + w] = high(ge, hf, s8, bytes_)
 
 
-def store_bytes(words, out, n):
-    """Byte i of all 64 rows, for i below n: eight words, each of eight rows."""
+def store_bytes(words, out, places, start, n):
+    """Bytes start to start + n of all 64 rows, each to its place: eight words, each of eight rows."""
     for i in range(n):
         for eight in range(8):
-            out[i * 8 + eight] = words[eight * 64 + (i - i // 8 * 8) * 8 + i // 8]
+            out[places[start + i] * 8 + eight] = words[eight * 64 + (i - i // 8 * 8) * 8 + i // 8]
 
 
-def interleave_group(rows, first, width, n_rows, out, tile, tile_words, words):
+def interleave_group(rows, first, width, n_rows, out, places, tile, tile_words, words):
     """Returns what was seen of the following group, or the compiler would leave out looking."""
     seen = np.uint8(0)
     for start in range(0, width, 64):
@@ -97,7 +97,7 @@ def interleave_group(rows, first, width, n_rows, out, tile, tile_words, words):
         load_tile(rows, first, width, n_rows, start, tile)
         for eight in range(8):
             transpose_eight(tile_words[eight * 64:], words[eight * 64:])
-        store_bytes(words, out[start * 8:], min(64, width - start))
+        store_bytes(words, out, places, start, min(64, width - start))
     return seen
 
 
@@ -114,13 +114,14 @@ def has_wrong_scale(group, block_bytes, high_byte):
     return 0 if found == np.uint64(0) else 1
 
 
-# pythran export interleave(uint8[:], int, uint64[:,:] order(C), int64[:,:] order(C), int, int64[:], uint8[:,:] order(C),
-#                           uint64[:,:] order(C), uint64[:,:] order(C), int64[:,:] order(C), int)
-def interleave(rows, width, out, pieces, block_bytes, scales, tiles, tile_words, words, found, threads):
+# pythran export interleave(uint8[:], int, uint64[:,:] order(C), int64[:], int64[:,:] order(C), int, int64[:],
+#                           uint8[:,:] order(C), uint64[:,:] order(C), uint64[:,:] order(C), int64[:,:] order(C), int)
+def interleave(rows, width, out, places, pieces, block_bytes, scales, tiles, tile_words, words, found, threads):
     """rows: uint8[rows * width]; out: uint64[groups, width * 8], of which the groups of pieces are overwritten.
 
     pieces: int64[threads, 3], for each thread its first row in rows, how many, and their first group in out.
-    scales: int64[n], where a block of block_bytes holds the upper byte of a float16 that must be finite.
+    places: int64[width], where each byte of a row is to lie.
+    scales: int64[n], where a block of block_bytes then has the upper byte of a float16 that must be finite.
     found: int64[threads, 2], of which the first is set to 1 where one is not, and the second means nothing.
     Scratch: tiles uint8[threads, 4096] and tile_words uint64[threads, 512], the same memory; words
     uint64[threads, 512].
@@ -132,7 +133,7 @@ def interleave(rows, width, out, pieces, block_bytes, scales, tiles, tile_words,
         for g in range((pieces[part, 1] + 63) // 64):
             group = pieces[part, 2] + g
             n_rows = min(64, pieces[part, 1] - g * 64)
-            seen |= interleave_group(rows, (pieces[part, 0] + g * 64) * width, width, n_rows, out[group], tiles[part],
+            seen |= interleave_group(rows, (pieces[part, 0] + g * 64) * width, width, n_rows, out[group], places, tiles[part],
                                      tile_words[part], words[part])
             for i in range(scales.shape[0]):
                 wrong |= has_wrong_scale(out[group], block_bytes, scales[i])

@@ -11,27 +11,54 @@ import numpy as np
 from .fixed import clear_rows, even_half, odd_half, product, store_rows
 
 
-def add_group(data, x, scales, sums, bits, floats, total, work, pairs, n_blocks, n_chunks):
-    """pairs: 512 scales, even and odd rows of each sub-block, then 512 minima."""
+def add_group(data, x, scales, sums, bits, floats, total, work, pairs, products, n_blocks, n_chunks):
+    """pairs: 512 scales, even and odd rows of each sub-block, then 512 minima.  products: 32 even rows of the low and
+    of the high nibbles, then odd ones, of each half of a chunk.  work: 128 sums, then the 16 bytes before the nibbles.
+
+    These bytes lie two by two before the 16 bytes of nibbles of each half (packing.py), or no prefetch would reach
+    them; so products are scaled only when all halves are through.
+    """
     to_half = np.float32(2.0**112)
     clear_rows(total)
     for block in range(n_blocks):
+        for half in range(2 * n_chunks):
+            ties = np.int16(-1 - half % 2)
+            #omp simd
+            for lane in range(32):
+                work[128 + half * 64 + lane] = np.float32(data[block * 4608 + half * 576 + lane])
+                work[128 + half * 64 + 32 + lane] = np.float32(data[block * 4608 + half * 576 + 32 + lane])
+                even_low = ties
+                even_high = ties
+                odd_low = ties
+                odd_high = ties
+                for k in range(16):
+                    q = data[block * 4608 + half * 576 + 64 + k * 32 + lane] ^ np.uint16(0x8888)
+                    first = x[block * 256 + half // 2 * 64 + half % 2 * 16 + k]
+                    second = x[block * 256 + half // 2 * 64 + half % 2 * 16 + 32 + k]
+                    even_low = np.int16(even_low + product(q << np.uint16(12), first))
+                    even_high = np.int16(even_high + product((q << np.uint16(8)) & np.uint16(0xF000), second))
+                    odd_low = np.int16(odd_low + product((q << np.uint16(4)) & np.uint16(0xF000), first))
+                    odd_high = np.int16(odd_high + product(q & np.uint16(0xF000), second))
+                products[half * 128 + lane] = np.float32(even_low)
+                products[half * 128 + 32 + lane] = np.float32(odd_low)
+                products[half * 128 + 64 + lane] = np.float32(even_high)
+                products[half * 128 + 96 + lane] = np.float32(odd_high)
         #omp simd
         for lane in range(32):
-            low = data[block * 4608 + lane]
-            high = data[block * 4608 + 32 + lane]
+            low = np.uint16(np.int32(work[128 + lane]))
+            high = np.uint16(np.int32(work[160 + lane]))
             bits[lane] = even_half(low, high)
             bits[32 + lane] = odd_half(low, high)
-            low_m = data[block * 4608 + 64 + lane]
-            high_m = data[block * 4608 + 96 + lane]
+            low_m = np.uint16(np.int32(work[192 + lane]))
+            high_m = np.uint16(np.int32(work[224 + lane]))
             bits[64 + lane] = even_half(low_m, high_m)
             bits[96 + lane] = odd_half(low_m, high_m)
         for j in range(n_chunks):
             #omp simd
             for lane in range(32):
-                s = np.int32(data[block * 4608 + 128 + j * 32 + lane])
-                m = np.int32(data[block * 4608 + 256 + j * 32 + lane])
-                both = np.int32(data[block * 4608 + 384 + j * 32 + lane])
+                s = np.int32(work[256 + j * 32 + lane])
+                m = np.int32(work[384 + j * 32 + lane])
+                both = np.int32(work[512 + j * 32 + lane])
                 pairs[j * 64 + lane] = np.float32(s & np.int32(63))
                 pairs[j * 64 + 32 + lane] = np.float32((s >> np.int32(8)) & np.int32(63))
                 pairs[512 + j * 64 + lane] = np.float32(m & np.int32(63))
@@ -44,33 +71,13 @@ def add_group(data, x, scales, sums, bits, floats, total, work, pairs, n_blocks,
         for row in range(128):
             work[row] = np.float32(0)
         for j in range(2 * n_chunks):
+            scale = scales[block * 8 + j] * np.float32(8)
+            offset = sums[block * 8 + j] * np.float32(8)
             #omp simd
             for row in range(64):
-                work[row] += pairs[j * 64 + row] * (sums[block * 8 + j] * np.float32(8))
+                both_halves = products[j // 2 * 256 + j % 2 * 64 + row] + products[j // 2 * 256 + 128 + j % 2 * 64 + row]
+                work[row] += pairs[j * 64 + row] * (both_halves * scale + offset)
                 work[64 + row] += pairs[512 + j * 64 + row] * sums[block * 8 + j]
-        for chunk in range(n_chunks):
-            low_scale = scales[block * 8 + chunk * 2] * np.float32(8)
-            high_scale = scales[block * 8 + chunk * 2 + 1] * np.float32(8)
-            for half in range(n_chunks // 2):
-                ties = np.int16(-1 - half)
-                #omp simd
-                for lane in range(32):
-                    even_low = ties
-                    even_high = ties
-                    odd_low = ties
-                    odd_high = ties
-                    for k in range(16):
-                        q = data[block * 4608 + 512 + chunk * 1024 + half * 512 + k * 32 + lane] ^ np.uint16(0x8888)
-                        first = x[block * 256 + chunk * 64 + half * 16 + k]
-                        second = x[block * 256 + chunk * 64 + half * 16 + 32 + k]
-                        even_low = np.int16(even_low + product(q << np.uint16(12), first))
-                        even_high = np.int16(even_high + product((q << np.uint16(8)) & np.uint16(0xF000), second))
-                        odd_low = np.int16(odd_low + product((q << np.uint16(4)) & np.uint16(0xF000), first))
-                        odd_high = np.int16(odd_high + product(q & np.uint16(0xF000), second))
-                    work[lane] += (np.float32(even_low) * (pairs[chunk * 128 + lane] * low_scale)
-                                   + np.float32(even_high) * (pairs[chunk * 128 + 64 + lane] * high_scale))
-                    work[32 + lane] += (np.float32(odd_low) * (pairs[chunk * 128 + 32 + lane] * low_scale)
-                                        + np.float32(odd_high) * (pairs[chunk * 128 + 96 + lane] * high_scale))
         #omp simd
         for row in range(64):
             total[row] += to_half * floats[row] * work[row] - to_half * floats[64 + row] * work[64 + row]
@@ -82,7 +89,7 @@ def matvec(data, x, scales, sums, y, bits, scratch, threads):
     """data: uint16[groups, blocks * 144 * 32], two bytes in one; x: int16[n, blocks * 256], scales and sums: float32[n,
     cols / 32], as `tokens_to_fixed` leaves them; y: float32[n, groups, 64], overwritten.
 
-    Scratch: bits uint32[threads, 128], scratch float32[threads, 3, 1024].
+    Scratch: bits uint32[threads, 128], scratch float32[threads, 4, 1024].
     """
     n_groups = data.shape[0]
     n_blocks = x.shape[1] // 256
@@ -91,5 +98,5 @@ def matvec(data, x, scales, sums, y, bits, scratch, threads):
     for part in range(threads):
         for g in range(part * n_groups // threads, (part + 1) * n_groups // threads):
             for token in range(x.shape[0]):
-                add_group(data[g], x[token], scales[token], sums[token], bits[part], floats[part], scratch[part, 0], scratch[part, 1], scratch[part, 2], n_blocks, scratch.shape[2] // 256)
+                add_group(data[g], x[token], scales[token], sums[token], bits[part], floats[part], scratch[part, 0], scratch[part, 1], scratch[part, 2], scratch[part, 3], n_blocks, scratch.shape[2] // 256)
                 store_rows(scratch[part, 0, :32], scratch[part, 0, 32:64], y[token, g])

@@ -34,6 +34,10 @@ def interleaved(tensor: Tensor) -> NDArray[np.uint8]:
         return tensor.as_bytes().reshape(rows, -1)
     item = ITEM_BYTES.get(tensor.type.name, 1)
     raw = tensor.as_bytes().reshape(rows, -1, item)
+    if tensor.type.name == "Q4_K":
+        blocks = raw.reshape(rows, -1, 144)
+        scales, nibbles = blocks[..., :16].reshape(rows, -1, 8, 2), blocks[..., 16:].reshape(rows, -1, 8, 16)
+        raw = np.concatenate([scales, nibbles], axis=3).reshape(rows, -1, 1)
     n_groups = -(-rows // GROUP)
     whole = np.zeros((n_groups * GROUP, *raw.shape[1:]), np.uint8)
     whole[:rows] = raw
