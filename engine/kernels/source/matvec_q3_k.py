@@ -22,59 +22,46 @@ def add_group(data, x, scales, bits, floats, total, factors, n_blocks, n_twos):
             high = data[block * 3520 + 3488 + lane]
             bits[lane] = even_half(low, high)
             bits[32 + lane] = odd_half(low, high)
-        for i in range(4 * n_twos):
-            down = np.int32(i // 4 * 2)
-            #omp simd
-            for lane in range(32):
-                s = np.int32(data[block * 3520 + 3072 + i * 32 + lane])
-                upper = np.int32(data[block * 3520 + 3328 + (i - i // 4 * 4) * 32 + lane]) >> down
-                even = floats[lane] * to_half
-                odd = floats[32 + lane] * to_half
-                factors[i * 64 + lane] = even * np.float32(((s & np.int32(15)) | ((upper << np.int32(4)) & np.int32(0x30))) - np.int32(32))
-                factors[i * 64 + 32 + lane] = odd * np.float32((((s >> np.int32(8)) & np.int32(15)) | ((upper >> np.int32(4)) & np.int32(0x30))) - np.int32(32))
-                factors[i * 64 + 512 + lane] = even * np.float32((((s >> np.int32(4)) & np.int32(15)) | (upper & np.int32(0x30))) - np.int32(32))
-                factors[i * 64 + 544 + lane] = odd * np.float32(((s >> np.int32(12)) | ((upper >> np.int32(8)) & np.int32(0x30))) - np.int32(32))
-        for half in range(n_twos):
-            up = np.uint16(16 - 15 * half)
-            scale0 = scales[block * 8 + half * 4] * np.float32(4)
-            scale1 = scales[block * 8 + half * 4 + 1] * np.float32(4)
-            scale2 = scales[block * 8 + half * 4 + 2] * np.float32(4)
-            scale3 = scales[block * 8 + half * 4 + 3] * np.float32(4)
-            for piece in range(n_twos):
+        for four in range(n_twos):
+            down = np.int32(2 * four)
+            for i in range(2 * n_twos):
                 #omp simd
                 for lane in range(32):
-                    even0 = np.int16(-2)
-                    even1 = np.int16(-2)
-                    even2 = np.int16(-2)
-                    even3 = np.int16(-2)
-                    odd0 = np.int16(-2)
-                    odd1 = np.int16(-2)
-                    odd2 = np.int16(-2)
-                    odd3 = np.int16(-2)
-                    for k in range(16):
-                        q = data[block * 3520 + 1024 + half * 1024 + piece * 512 + k * 32 + lane]
-                        # third bits of the four values: of even rows to 4 to 7, of odd rows to 12 to 15
-                        h = np.uint16((data[block * 3520 + piece * 512 + k * 32 + lane] ^ np.uint16(0xFFFF)) * up)
-                        x0 = x[block * 256 + half * 128 + piece * 16 + k]
-                        x1 = x[block * 256 + half * 128 + piece * 16 + 32 + k]
-                        x2 = x[block * 256 + half * 128 + piece * 16 + 64 + k]
-                        x3 = x[block * 256 + half * 128 + piece * 16 + 96 + k]
-                        even0 = np.int16(even0 + product(((q << np.uint16(13)) & np.uint16(0x6000)) | ((h << np.uint16(11)) & np.uint16(0x8000)), x0))
-                        even1 = np.int16(even1 + product(((q << np.uint16(11)) & np.uint16(0x6000)) | ((h << np.uint16(10)) & np.uint16(0x8000)), x1))
-                        even2 = np.int16(even2 + product(((q << np.uint16(9)) & np.uint16(0x6000)) | ((h << np.uint16(9)) & np.uint16(0x8000)), x2))
-                        even3 = np.int16(even3 + product(((q << np.uint16(7)) & np.uint16(0x6000)) | ((h << np.uint16(8)) & np.uint16(0x8000)), x3))
-                        odd0 = np.int16(odd0 + product(((q << np.uint16(5)) & np.uint16(0x6000)) | ((h << np.uint16(3)) & np.uint16(0x8000)), x0))
-                        odd1 = np.int16(odd1 + product(((q << np.uint16(3)) & np.uint16(0x6000)) | ((h << np.uint16(2)) & np.uint16(0x8000)), x1))
-                        odd2 = np.int16(odd2 + product(((q << np.uint16(1)) & np.uint16(0x6000)) | ((h << np.uint16(1)) & np.uint16(0x8000)), x2))
-                        odd3 = np.int16(odd3 + product(((q >> np.uint16(1)) & np.uint16(0x6000)) | (h & np.uint16(0x8000)), x3))
-                    total[lane] += (np.float32(even0) * (factors[half * 512 + piece * 64 + lane] * scale0)
-                                    + np.float32(even1) * (factors[half * 512 + piece * 64 + 128 + lane] * scale1)
-                                    + np.float32(even2) * (factors[half * 512 + piece * 64 + 256 + lane] * scale2)
-                                    + np.float32(even3) * (factors[half * 512 + piece * 64 + 384 + lane] * scale3))
-                    total[32 + lane] += (np.float32(odd0) * (factors[half * 512 + piece * 64 + 32 + lane] * scale0)
-                                         + np.float32(odd1) * (factors[half * 512 + piece * 64 + 160 + lane] * scale1)
-                                         + np.float32(odd2) * (factors[half * 512 + piece * 64 + 288 + lane] * scale2)
-                                         + np.float32(odd3) * (factors[half * 512 + piece * 64 + 416 + lane] * scale3))
+                    s = np.int32(data[block * 3520 + 3072 + four * 128 + i * 32 + lane])
+                    upper = np.int32(data[block * 3520 + 3328 + i * 32 + lane]) >> down
+                    even = floats[lane] * to_half
+                    odd = floats[32 + lane] * to_half
+                    factors[four * 256 + i * 64 + lane] = even * np.float32(((s & np.int32(15)) | ((upper << np.int32(4)) & np.int32(0x30))) - np.int32(32))
+                    factors[four * 256 + i * 64 + 32 + lane] = odd * np.float32((((s >> np.int32(8)) & np.int32(15)) | ((upper >> np.int32(4)) & np.int32(0x30))) - np.int32(32))
+                    factors[512 + four * 256 + i * 64 + lane] = even * np.float32((((s >> np.int32(4)) & np.int32(15)) | (upper & np.int32(0x30))) - np.int32(32))
+                    factors[512 + four * 256 + i * 64 + 32 + lane] = odd * np.float32(((s >> np.int32(12)) | ((upper >> np.int32(8)) & np.int32(0x30))) - np.int32(32))
+        for half in range(n_twos):
+            for pair in range(n_twos):
+                up = np.uint16(1 << (6 - 4 * half - 2 * pair))
+                down = np.uint16(4 * pair)
+                low_scale = scales[block * 8 + half * 4 + pair * 2] * np.float32(4)
+                high_scale = scales[block * 8 + half * 4 + pair * 2 + 1] * np.float32(4)
+                for piece in range(n_twos):
+                    #omp simd
+                    for lane in range(32):
+                        even_low = np.int16(-2)
+                        even_high = np.int16(-2)
+                        odd_low = np.int16(-2)
+                        odd_high = np.int16(-2)
+                        for k in range(16):
+                            q = data[block * 3520 + 1024 + half * 1024 + piece * 512 + k * 32 + lane] >> down
+                            # third bits of both values: of even rows to 6 and 7, of odd rows to 14 and 15
+                            h = np.uint16((data[block * 3520 + piece * 512 + k * 32 + lane] ^ np.uint16(0xFFFF)) * up)
+                            first = x[block * 256 + half * 128 + pair * 64 + piece * 16 + k]
+                            second = x[block * 256 + half * 128 + pair * 64 + piece * 16 + 32 + k]
+                            even_low = np.int16(even_low + product(((q << np.uint16(13)) & np.uint16(0x6000)) | ((h << np.uint16(9)) & np.uint16(0x8000)), first))
+                            even_high = np.int16(even_high + product(((q << np.uint16(11)) & np.uint16(0x6000)) | ((h << np.uint16(8)) & np.uint16(0x8000)), second))
+                            odd_low = np.int16(odd_low + product(((q << np.uint16(5)) & np.uint16(0x6000)) | ((h << np.uint16(1)) & np.uint16(0x8000)), first))
+                            odd_high = np.int16(odd_high + product(((q << np.uint16(3)) & np.uint16(0x6000)) | (h & np.uint16(0x8000)), second))
+                        total[lane] += (np.float32(even_low) * (factors[half * 512 + pair * 256 + piece * 64 + lane] * low_scale)
+                                        + np.float32(even_high) * (factors[half * 512 + pair * 256 + piece * 64 + 128 + lane] * high_scale))
+                        total[32 + lane] += (np.float32(odd_low) * (factors[half * 512 + pair * 256 + piece * 64 + 32 + lane] * low_scale)
+                                             + np.float32(odd_high) * (factors[half * 512 + pair * 256 + piece * 64 + 160 + lane] * high_scale))
 
 
 # pythran export matvec(uint16[:,:] order(C), int16[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C),
