@@ -127,11 +127,12 @@ def sliding_layers(config: Config) -> list[bool]:
 def window_metadata(config: Config, kinds: list[bool]) -> dict[str, object]:
     """kinds: which layers see only a window; empty: all, where the configuration has one.
 
-    Nothing where no layer does, a pattern where some do.
+    Kinds that are told are written even if all are alike: a reader without them takes the architecture's
+    usual pattern.
     """
-    if not config.has("sliding_window") or (kinds and not any(kinds)):
+    if not config.has("sliding_window"):
         return {}
     metadata: dict[str, object] = {"attention.sliding_window": config.count("sliding_window")}
-    if not all(kinds):
+    if kinds:
         metadata["attention.sliding_window_pattern"] = kinds
     return metadata

@@ -24,8 +24,8 @@ NAMES = {
 
 def metadata(config: Config) -> dict[str, object]:
     metadata = granite.metadata(config) | expert_metadata(config, "intermediate_size")
-    if config.has("shared_intermediate_size"):
-        metadata["expert_shared_feed_forward_length"] = config.count("shared_intermediate_size")
+    if shared := config.count("shared_intermediate_size", default=0, minimum=0):
+        metadata["expert_shared_feed_forward_length"] = shared
     return metadata
 
 

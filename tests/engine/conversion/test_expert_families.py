@@ -35,6 +35,7 @@ SAME_MODELS: list[tuple[str, dict[str, Any]]] = [
     ("qwen3moe", {"decoder_sparse_step": None, "num_local_experts": 6, "num_experts": None}),
     ("olmoe", {"hidden_act": None, "architectures": None}),
     ("granitemoe", {"architectures": ["GraniteMoeSharedForCausalLM"]}),
+    ("granitemoe", {"architectures": ["GraniteMoeSharedForCausalLM"], "shared_intermediate_size": 0}),
     ("gpt-oss", {"layer_types": None, "swiglu_alpha": None, "swiglu_limit": None}),
     (
         "gpt-oss",
