@@ -13,6 +13,7 @@ from engine.errors import UnsupportedModelError
 from engine.gguf.tensor_types import QuantType
 from engine.kernels.checks import check_array, check_output, check_threads, require
 from engine.kernels.loader import load_kernel
+from engine.kernels.packed_layouts import FUSED, byte_places, file_rows
 from engine.quantisation.damage import damaged_scale, has_damaged_scale
 from engine.quantisation.dequantise import dequantise
 from engine.quantisation.registry import FORMATS
@@ -29,16 +30,6 @@ PIECE_BYTES = 1 << 20
 
 # What kernels see of the plain types; the others are bytes.
 PLAIN_DTYPES: dict[str, Any] = {"F32": np.uint32, "F16": np.uint16, "BF16": np.uint16}
-
-
-# Blocks that are not packed in the file's order: where each of their bytes goes.
-BYTE_ORDERS: dict[str, NDArray[np.int64]] = {
-    # Two of the 16 bytes of scales lie before each 16 bytes of nibbles, so that one loop reads all of a block.
-    "Q4_K": np.array(
-        [byte // 2 * 18 + byte % 2 for byte in range(16)]
-        + [byte // 16 * 18 + 2 + byte % 16 for byte in range(128)]
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,13 +59,6 @@ def packed_nbytes(type: QuantType, rows: int, cols: int) -> int:
     if FORMATS[type.name].product != "decoded":
         rows = -(-rows // GROUP) * GROUP
     return rows * (cols // type.block_size) * type.block_bytes
-
-
-def byte_places(type: QuantType, width: int) -> NDArray[np.int64]:
-    """int64[width]: where each byte of a row of blocks lies once it is packed."""
-    within = BYTE_ORDERS.get(type.name, np.arange(type.block_bytes))
-    blocks = np.arange(0, width, type.block_bytes)
-    return (blocks[:, None] + within).reshape(-1)
 
 
 def thread_groups(n_groups: int, threads: int) -> list[tuple[int, int]]:
@@ -173,6 +157,8 @@ class Packer:
         def interleave(rows: NDArray[np.uint8]) -> None:
             check_array("rows", rows, np.uint8, (n_rows, width))
             kernel(rows.view(data.dtype) if is_plain else rows.reshape(-1), *own)
+            if type.name in FUSED:
+                load_kernel("fuse_q6_k")(data.view(np.uint16), pieces, self.threads)
 
         return interleave
 
@@ -208,11 +194,11 @@ def unpack_rows(weight: PackedWeight, ids: NDArray[np.integer[Any]]) -> NDArray[
         raise IndexError(f"row ids must be 0 to {weight.rows - 1}")
     if FORMATS[weight.type.name].product == "decoded":
         chosen = weight.data[ids]
+    elif FORMATS[weight.type.name].product == "fixed":
+        chosen = file_rows(weight.type, weight.data, ids // GROUP, ids % GROUP)
     else:
         by_row = weight.data.reshape(weight.data.shape[0], -1, GROUP)
         chosen = np.ascontiguousarray(by_row[ids // GROUP, :, ids % GROUP])
-        if weight.type.name in BYTE_ORDERS:
-            chosen = chosen[:, byte_places(weight.type, chosen.shape[1])]
     tensor = Tensor.contiguous(
         weight.name, weight.type, (len(ids), weight.cols), chosen.view(np.uint8).reshape(-1)
     )

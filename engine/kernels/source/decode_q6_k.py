@@ -5,14 +5,20 @@ import numpy as np
 from .fixed import even_half, odd_half
 
 
+def store(panel, first, lane, even, odd, scales):
+    """The six upper bits of an even and of an odd row, times their scales, the low and the high byte, and times 7."""
+    panel[first + lane] = np.int16((even >> np.int16(10)) * np.int16((np.int16(scales << np.uint16(8)) >> np.int16(8)) * np.int16(7)))
+    panel[first + 1024 + lane] = np.int16((odd >> np.int16(10)) * np.int16((np.int16(scales) >> np.int16(8)) * np.int16(7)))
+
+
 def decode_group(data, panel, scales, offsets, bits, floats, n_blocks, n_twos):
     """32 columns have two scales, and panels one: (q - 32) * scale * 7 fills 16 bits, and the panel's scale is of d."""
     to_scale = np.float32(2.0**112 * 32768 / 7)
     for block in range(n_blocks):
         #omp simd
         for lane in range(32):
-            low = data[block * 6720 + 6656 + lane]
-            high = data[block * 6720 + 6688 + lane]
+            low = data[block * 6720 + lane]
+            high = data[block * 6720 + 32 + lane]
             bits[lane] = even_half(low, high)
             bits[32 + lane] = odd_half(low, high)
         for j in range(4 * n_twos):
@@ -22,26 +28,23 @@ def decode_group(data, panel, scales, offsets, bits, floats, n_blocks, n_twos):
                 offsets[block * 512 + j * 64 + lane] = np.float32(0)
                 offsets[block * 512 + j * 64 + 32 + lane] = np.float32(0)
                 scales[block * 512 + j * 64 + 32 + lane] = floats[32 + lane] * to_scale
-        for half in range(n_twos):
-            for j in range(n_twos):
-                up = np.uint16(4 - 3 * j)
-                for piece in range(n_twos):
-                    for k in range(16):
-                        #omp simd
-                        for lane in range(32):
-                            first = data[block * 6720 + 6144 + half * 256 + j * 64 + piece * 32 + lane]
-                            second = data[block * 6720 + 6272 + half * 256 + j * 64 + piece * 32 + lane]
-                            q = data[block * 6720 + half * 2048 + j * 1024 + piece * 512 + k * 32 + lane]
-                            # bit pairs of both values: of even rows to 2 and 6, of odd rows to 10 and 14
-                            h = np.uint16((data[block * 6720 + 4096 + half * 1024 + piece * 512 + k * 32 + lane] ^ np.uint16(0xAAAA)) * up)
-                            a = np.int16(((q << np.uint16(10)) & np.uint16(0x3C00)) | ((h << np.uint16(12)) & np.uint16(0xC000))) >> np.int16(10)
-                            b = np.int16(((q << np.uint16(6)) & np.uint16(0x3C00)) | ((h << np.uint16(8)) & np.uint16(0xC000))) >> np.int16(10)
-                            c = np.int16(((q << np.uint16(2)) & np.uint16(0x3C00)) | ((h << np.uint16(4)) & np.uint16(0xC000))) >> np.int16(10)
-                            d = np.int16(((q >> np.uint16(2)) & np.uint16(0x3C00)) | (h & np.uint16(0xC000))) >> np.int16(10)
-                            panel[block * 16384 + half * 8192 + j * 2048 + piece * 512 + k * 32 + lane] = np.int16(a * np.int16((np.int16(first << np.uint16(8)) >> np.int16(8)) * np.int16(7)))
-                            panel[block * 16384 + half * 8192 + j * 2048 + 4096 + piece * 512 + k * 32 + lane] = np.int16(b * np.int16((np.int16(second << np.uint16(8)) >> np.int16(8)) * np.int16(7)))
-                            panel[block * 16384 + half * 8192 + j * 2048 + 1024 + piece * 512 + k * 32 + lane] = np.int16(c * np.int16((np.int16(first) >> np.int16(8)) * np.int16(7)))
-                            panel[block * 16384 + half * 8192 + j * 2048 + 4096 + 1024 + piece * 512 + k * 32 + lane] = np.int16(d * np.int16((np.int16(second) >> np.int16(8)) * np.int16(7)))
+        for piece in range(2 * n_twos):
+            for k in range(16):
+                #omp simd
+                for lane in range(32):
+                    p = data[block * 6720 + piece * 1664 + 192 + k * 96 + lane]
+                    q = data[block * 6720 + piece * 1664 + 224 + k * 96 + lane]
+                    r = data[block * 6720 + piece * 1664 + 256 + k * 96 + lane]
+                    even_c = np.int16((p << np.uint16(12)) | ((r << np.uint16(8)) & np.uint16(0x0C00)))
+                    odd_c = np.int16((q << np.uint16(12)) | ((r << np.uint16(10)) & np.uint16(0x0C00)))
+                    store(panel, block * 16384 + piece // 2 * 8192 + piece % 2 * 512 + k * 32, lane,
+                          np.int16(p), np.int16(p << np.uint16(6)), data[block * 6720 + piece * 1664 + 64 + lane])
+                    store(panel, block * 16384 + piece // 2 * 8192 + piece % 2 * 512 + 2048 + k * 32, lane,
+                          np.int16(q), np.int16(q << np.uint16(6)), data[block * 6720 + piece * 1664 + 96 + lane])
+                    store(panel, block * 16384 + piece // 2 * 8192 + piece % 2 * 512 + 4096 + k * 32, lane,
+                          even_c, odd_c, data[block * 6720 + piece * 1664 + 128 + lane])
+                    store(panel, block * 16384 + piece // 2 * 8192 + piece % 2 * 512 + 6144 + k * 32, lane,
+                          np.int16(r), np.int16(r << np.uint16(6)), data[block * 6720 + piece * 1664 + 160 + lane])
 
 
 # pythran export decode(uint16[:,:] order(C), int16[:,:] order(C), float32[:,:] order(C), float32[:,:] order(C),

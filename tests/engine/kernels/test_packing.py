@@ -39,9 +39,36 @@ def interleaved(tensor: Tensor) -> NDArray[np.uint8]:
         scales, nibbles = blocks[..., :16].reshape(rows, -1, 8, 2), blocks[..., 16:].reshape(rows, -1, 8, 16)
         raw = np.concatenate([scales, nibbles], axis=3).reshape(rows, -1, 1)
     n_groups = -(-rows // GROUP)
+    if tensor.type.name == "Q6_K":
+        return interleaved_q6_k(raw.reshape(rows, -1, 210), n_groups)
     whole = np.zeros((n_groups * GROUP, *raw.shape[1:]), np.uint8)
     whole[:rows] = raw
     return whole.reshape(n_groups, GROUP, -1, item).swapaxes(1, 2).reshape(n_groups, -1)
+
+
+def interleaved_q6_k(blocks: NDArray[np.uint8], n_groups: int) -> NDArray[np.uint8]:
+    """Value by value: six bits each, those of an even and an odd row and of four columns in three words."""
+    n_blocks = blocks.shape[1]
+    whole = np.zeros((n_groups * GROUP, n_blocks, 210), np.uint8)
+    whole[: len(blocks)] = blocks
+    out = np.zeros((n_groups, n_blocks, 105 * 2, GROUP // 2), np.uint16)
+    for row, block, place in np.ndindex(n_groups * GROUP, n_blocks, 16):
+        raw, odd, lane = whole[row, block], row % 2, row % GROUP // 2
+        words = out[row // GROUP, block, :, lane]
+        half, scale = divmod(place, 8)
+        words[2 + (half * 2 + scale % 2) * 52 + scale // 2] |= int(raw[192 + place]) << 8 * odd
+        words[0] |= int(raw[208]) << 8 * odd if place == 0 else 0
+        words[1] |= int(raw[209]) << 8 * odd if place == 0 else 0
+        for column in range(place * 4, place * 4 + 4):
+            half, k = divmod(column, 32)
+            low, high, pairs = raw[half * 64 + k], raw[half * 64 + 32 + k], raw[128 + half * 32 + k]
+            nibbles = (low & 15, high & 15, low >> 4, high >> 4)
+            a, b, c, d = (int(n | (pairs >> 2 * i & 3) << 4) ^ 32 for i, n in enumerate(nibbles))
+            first = 2 + (half * 2 + k // 16) * 52 + 4 + k % 16 * 3
+            words[first] |= a << (4 if odd else 10) | (0 if odd else c >> 2)
+            words[first + 1] |= b << (4 if odd else 10) | (c >> 2 if odd else 0)
+            words[first + 2] |= d << (4 if odd else 10) | (c & 3) << (0 if odd else 2)
+    return out.reshape(n_groups, -1).view(np.uint8)
 
 
 def weight_of(type_name: str, rows: int, n_blocks: int) -> Tensor:
