@@ -37,6 +37,8 @@ def test_the_same_logits(family: str, quant_type: str, tmp_path: Path) -> None:
     path = write_tiny_model(tmp_path / "tiny.gguf", family, quant_type=quant_type)
     with closing(load_model(path)) as packed, closing(load_model(path, LoadSettings(repack=False))) as mapped:
         np.testing.assert_array_equal(logits(mapped), logits(packed))
+        for model in (packed, mapped):
+            assert model.memory.weights == model.weights.nbytes
 
 
 def test_the_real_model(smollm2_path: Path) -> None:
