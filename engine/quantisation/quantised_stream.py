@@ -99,7 +99,7 @@ def _all_finite(numbers: NDArray[np.float32]) -> bool:
 def _too_large(tensor: Tensor, weights: Floats, type: QuantType, first: int) -> ModelFileError:
     at = int(np.abs(weights).argmax())
     return ModelFileError(
-        f"{_place(tensor, first + at)} is {weights.flat[at]}, too large for {type.name}.",
+        f"{_place(tensor, first + at)} is {weights.flat[at]:g}, too large for {type.name}.",
         "Choose F32, or BF16 which holds all but the very largest numbers.",
     )
 

@@ -21,7 +21,7 @@ from engine.gguf.metadata import NUMBER_DTYPES, MetadataValue, ValueType
 from engine.gguf.reader import GGUFFile
 from engine.gguf.tensor_types import TENSOR_TYPES
 from engine.gguf.values import number
-from engine.gguf.writer import CHUNK_BYTES, Chunk, StreamedTensor, write_gguf, write_gguf_parts
+from engine.gguf.writer import CHUNK_BYTES, Chunk, StreamedTensor, gguf_bytes, write_gguf, write_gguf_parts
 from engine.quantisation.dequantise import dequantise
 from engine.quantisation.quantise import make_tensor
 from tests.helpers.raw_gguf import ARRAY, INT32, STRING, array, entry, gguf, string, tensor
@@ -368,3 +368,12 @@ def test_whatever_is_written_is_read(
     assert {name.decode(): entry[0] for name, entry in plain.tensors.items()} == {
         name: shape[::-1] for name, shape in lengths.items()
     }
+
+
+@pytest.mark.parametrize("alignment", [1, 32, 4096])
+@pytest.mark.parametrize("lengths", [[], [(1,)], [(3, 32), (7,), (2, 2, 64)]])
+def test_size_is_known_before(tmp_path: Path, alignment: int, lengths: list[tuple[int, ...]]) -> None:
+    values = {"general.alignment": alignment, "general.name": "x" * 77, "numbers": [1, 2, 3]}
+    tensors = [make_tensor(f"t{index}", np.zeros(shape)) for index, shape in enumerate(lengths)]
+    write_gguf(tmp_path / "x.gguf", values, tensors)
+    assert gguf_bytes(values, tensors) == (tmp_path / "x.gguf").stat().st_size
