@@ -124,6 +124,17 @@ def sliding_layers(config: Config) -> list[bool]:
     return [known[kind] for kind in kinds]
 
 
+WINDOW = {"sliding_window": 4096}
+"""That of `transformers`, in families whose layers slide where a configuration does not mention a window."""
+
+
+def require_rope_settings(config: Config) -> None:
+    """For families that scale positions even where a configuration does not say how: the values are those
+    of one model.  Raises `ModelFileError`."""
+    if not config.has("rope_parameters", "rope_scaling"):
+        raise ModelFileError(f"{config.file_name} lacks rope_parameters or rope_scaling.")
+
+
 def window_metadata(config: Config, kinds: list[bool]) -> dict[str, object]:
     """kinds: which layers see only a window; empty: all, where the configuration has one.
 

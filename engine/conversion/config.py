@@ -55,9 +55,12 @@ class Config:
     def has(self, *names: str) -> bool:
         return any(self.values.get(name) is not None for name in names)
 
-    def with_defaults(self, defaults: Mapping[str, Any]) -> Config:
-        """The same, with other values where some are missing."""
-        given = {name: value for name, value in self.values.items() if value is not None}
+    def with_defaults(self, defaults: Mapping[str, Any], *, keep_null: bool = False) -> Config:
+        """The same, with other values where some are missing.
+
+        keep_null: ``null`` stays, where it says that there is none (such as a window), unlike a missing key.
+        """
+        given = {name: value for name, value in self.values.items() if keep_null or value is not None}
         return Config({**defaults, **given}, self.file_name)
 
     def get(self, *names: str) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.conversion.common import (
+    WINDOW,
     decoder_metadata,
     head_size,
     require_activation,
@@ -26,6 +27,7 @@ ARCHITECTURE = "exaone4"
 
 def metadata(config: Config) -> dict[str, object]:
     require_activation(config, "silu", "swish")
+    config = config.with_defaults(WINDOW, keep_null=True)
     return decoder_metadata(config) | window_metadata(config, sliding_layers(config) or _pattern(config))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from engine.conversion.common import DECODER_NAMES, decoder_metadata, sliding_layers
+from engine.conversion.common import DECODER_NAMES, decoder_metadata, require_rope_settings, sliding_layers
 from engine.conversion.config import Config
 from engine.conversion.experts import expert_metadata, take_shaped
 from engine.conversion.mxfp4 import mxfp4_tensor
@@ -36,6 +36,7 @@ def metadata(config: Config) -> dict[str, object]:
     for key, wanted in (("swiglu_alpha", ALPHA), ("swiglu_limit", LIMIT)):
         if config.number(key, default=wanted) != wanted:
             raise UnsupportedModelError(f"{config.file_name}: {key} is not {wanted}, which is not supported.")
+    require_rope_settings(config)
     rope = rope_settings(config)
     if rope.kind == "yarn" and rope.values.flag("truncate", default=True):
         raise UnsupportedModelError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.conversion import llama
-from engine.conversion.common import decoder_metadata, require_activation
+from engine.conversion.common import decoder_metadata, require_activation, require_rope_settings
 from engine.conversion.config import Config
 from engine.conversion.rope import rope_settings
 from engine.errors import UnsupportedModelError
@@ -16,6 +16,7 @@ def metadata(config: Config) -> dict[str, object]:
     require_activation(config, "silu", "swish")
     if config.has("sliding_window"):
         raise UnsupportedModelError(f"{config.file_name}: a sliding window is not supported for this family.")
+    require_rope_settings(config)
     metadata = decoder_metadata(config)
     values = rope_settings(config).values
     if values.has("mscale_all_dim"):

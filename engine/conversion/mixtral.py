@@ -24,7 +24,8 @@ NAMES = {
 
 
 def metadata(config: Config) -> dict[str, object]:
-    return mistral.metadata(config) | expert_metadata(config, "intermediate_size")
+    without_window = config.with_defaults({"sliding_window": None}, keep_null=True)
+    return mistral.metadata(without_window) | expert_metadata(config, "intermediate_size")
 
 
 def tensors(config: Config, weights: Weights) -> Iterator[ConvertedTensor | StreamedTensor]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from engine.conversion.common import (
     DECODER_NAMES,
+    WINDOW,
     decoder_metadata,
     require_activation,
     sliding_layers,
@@ -31,6 +32,8 @@ PERIOD = 4
 
 def metadata(config: Config) -> dict[str, object]:
     require_activation(config, "silu", "swish")
+    if config.text("model_type", default="") == "olmo3":
+        config = config.with_defaults(WINDOW, keep_null=True)
     usual = [(layer + 1) % PERIOD != 0 for layer in range(config.count("num_hidden_layers"))]
     return decoder_metadata(config) | window_metadata(config, sliding_layers(config) or usual)
 

@@ -28,6 +28,7 @@ def metadata(config: Config) -> dict[str, object]:
     require_activation(config, "silu")
     require_experts_everywhere(config)
     require_no_window(config)
+    config = config.with_defaults({"norm_topk_prob": False})  # readers take true where it is missing
     return decoder_metadata(config) | expert_metadata(config)
 
 

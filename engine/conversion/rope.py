@@ -20,6 +20,16 @@ KINDS = ("default", "linear", "yarn", "llama3", "longrope")
 ROPE_FACTORS = "rope_freqs.weight"
 
 
+BASES = {
+    "cohere": 500_000.0,
+    "gpt_oss": 150_000.0,
+    "mixtral": 1_000_000.0,
+    "olmo3": 500_000.0,
+    "smollm3": 2_000_000.0,
+}
+"""Of a configuration that names none, by ``model_type``, as `transformers` takes it; 10,000 elsewhere."""
+
+
 @dataclass(frozen=True, slots=True)
 class RopeSettings:
     """kind: one of KINDS.  base: of the wavelengths.  values: the settings of that kind.
@@ -34,13 +44,15 @@ class RopeSettings:
 
 
 def rope_settings(
-    config: Config, layers: str = "full_attention", *, base: float = 10_000.0, share: float = 1.0
+    config: Config, layers: str = "full_attention", *, base: float | None = None, share: float = 1.0
 ) -> RopeSettings:
     """Of layers of that kind, where a configuration tells kinds apart.
 
-    base and share: the family's defaults.  Raises `UnsupportedModelError` for a kind of scaling we lack,
-    `ModelFileError` for a wrong value.
+    base and share: the family's defaults (None: by BASES).  Raises `UnsupportedModelError` for a kind of
+    scaling we lack, `ModelFileError` for a wrong value.
     """
+    if base is None:
+        base = BASES.get(config.text("model_type", default=""), 10_000.0)
     new = config.part("rope_parameters")
     if new is not None:
         values = new.part(layers) or new

@@ -27,7 +27,8 @@ def changed_checkpoint(
     """
     folder.mkdir(parents=True, exist_ok=True)
     values = json.loads((FOLDER / name / "config.json").read_text(encoding="utf-8")) | dict(config or {})
-    kept = {key: value for key, value in values.items() if value is not None}
+    removed = {key for key, value in (config or {}).items() if value is None}
+    kept = {key: value for key, value in values.items() if key not in removed}
     (folder / "config.json").write_text(json.dumps(kept), encoding="utf-8")
     write_safetensors(folder / "model.safetensors", tensors(read_safetensors(FOLDER / name)))
     return folder
