@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
@@ -51,7 +52,12 @@ _WITHOUT_EFFECT: Mapping[str, tuple[Any, ...]] = {
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    # 1e400 is read as infinity.
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) != math.inf
+
+
+def _is_number_or_flag(value: Any) -> bool:
+    return isinstance(value, bool) or _is_number(value)
 
 
 def _is_count(value: Any) -> bool:
@@ -87,8 +93,8 @@ _SOUND: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "format": (_is_text, "the name of a format"),
     "minimum": (_is_number, "a number"),
     "maximum": (_is_number, "a number"),
-    "exclusiveMinimum": (lambda value: isinstance(value, int | float), "a number"),
-    "exclusiveMaximum": (lambda value: isinstance(value, int | float), "a number"),
+    "exclusiveMinimum": (_is_number_or_flag, "a number"),
+    "exclusiveMaximum": (_is_number_or_flag, "a number"),
     **{key: (_is_count, "a count") for key in ("minItems", "maxItems", "minLength", "maxLength")},
 }
 """What the value of a keyword has to be."""

@@ -58,7 +58,7 @@ def numbers(low: Bound | None, high: Bound | None) -> Expression:
 
 def _any_of(ways: list[Expression], low: Bound | None, high: Bound | None) -> Expression:
     if not ways:
-        ends = ("no bound" if bound is None else str(bound[0]) for bound in (low, high))
+        ends = ("no bound" if bound is None else f"{bound[0]:.17g}" for bound in (low, high))
         raise GrammarError("The schema asks for a number between {} and {}: there is none.".format(*ends))
     return choice(ways)
 

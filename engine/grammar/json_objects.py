@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from engine.errors import GrammarError
 from engine.grammar.expressions import (
     EMPTY,
     Expression,
@@ -21,6 +22,9 @@ from engine.grammar.expressions import (
 from engine.grammar.json_values import COMMA, PLAIN_CHARACTER, member, string_of
 
 Rules = dict[str, Expression]
+
+MOST_CHARACTERS_OF_NAMES = 20_000
+"""Of all names of an object beside which others may come; common beginnings count once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ def members(listed: Iterable[Member], more: Expression | None, rules: Rules) -> 
         next_following = sequence(COMMA, whole, following)
         if not each.required:
             next_first, next_following = choice((next_first, first)), choice((next_following, following))
-        first, following = _named(next_first, rules), _named(next_following, rules)
+        first, following = named(next_first, rules), named(next_following, rules)
     return first
 
 
@@ -61,24 +65,37 @@ def _is_plain(character: str) -> bool:
 
 def _other_than(names: set[str], rules: Rules) -> Expression:
     """Plain texts that are none of the names: they leave the tree of the names somewhere."""
+    # Nodes of the tree: what each character leads to.  A node has a higher number than the one before it.
+    tree: list[dict[str, int]] = [{}]
+    ends = set()
+    for name in names:
+        node = 0
+        for character in name:
+            if character not in tree[node]:
+                tree[node][character] = len(tree)
+                tree.append({})
+                if len(tree) > MOST_CHARACTERS_OF_NAMES:
+                    raise GrammarError(
+                        f"The names of the members have more than {MOST_CHARACTERS_OF_NAMES:,} characters.",
+                        "Use shorter names, or leave out `additionalProperties`.",
+                    )
+            node = tree[node][character]
+        ends.add(node)
     anything = Repeat(PLAIN_CHARACTER, 0, None)
-    found: dict[str, Expression] = {}
-    beginnings = {name[:length] for name in names for length in range(len(name) + 1)} or {""}
-    branches: dict[str, str] = {}
-    for beginning in beginnings - {""}:
-        branches[beginning[:-1]] = branches.get(beginning[:-1], "") + beginning[-1]
-    for beginning in sorted(beginnings, key=len, reverse=True):
-        after = branches.get(beginning, "")
-        outside = characters(*all_but(PLAIN_CHARACTER).ranges, *one_of(after).ranges)
+    found: dict[int, Expression] = {}
+    for node in reversed(range(len(tree))):
+        outside = characters(*all_but(PLAIN_CHARACTER).ranges, *one_of("".join(tree[node])).ranges)
         ways: list[Expression] = [sequence(all_but(outside), anything)]
-        ways += [sequence(literal(character), found[beginning + character]) for character in sorted(after)]
-        if beginning not in names:
+        ways += [
+            sequence(literal(character), found[after]) for character, after in sorted(tree[node].items())
+        ]
+        if node not in ends:
             ways.append(EMPTY)
-        found[beginning] = _named(choice(ways), rules)
-    return found[""]
+        found[node] = named(choice(ways), rules)
+    return found[0]
 
 
-def _named(expression: Expression, rules: Rules) -> Expression:
+def named(expression: Expression, rules: Rules) -> Expression:
     """A reference to a new rule, so that what is used twice is there once."""
     name = f"part {len(rules)}"
     rules[name] = expression

@@ -8,7 +8,7 @@ are written plainly.  What cannot be honoured is refused by name: no reply is ev
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, NoReturn
 
@@ -16,10 +16,12 @@ from engine.errors import GrammarError
 from engine.grammar.expressions import (
     EMPTY,
     MOST_REPETITIONS,
+    Choice,
     Expression,
     Grammar,
     Reference,
     Repeat,
+    Sequence,
     choice,
     literal,
     optional,
@@ -38,7 +40,7 @@ from engine.grammar.json_keywords import (
     types_of,
 )
 from engine.grammar.json_numbers import Bound, integers, numbers
-from engine.grammar.json_objects import Member, members, other_keys
+from engine.grammar.json_objects import Member, members, named, other_keys
 from engine.grammar.json_patterns import pattern_content
 from engine.grammar.json_schema_parts import SchemaParts
 from engine.grammar.json_values import (
@@ -107,7 +109,8 @@ class _Builder:
             refuse(where, f"schemas are nested more than {DEEPEST} deep")
         found = self._combined(schema, keys, where)
         self._depth -= 1
-        return found
+        # Lists and optional members name their parts twice: without rules they would double at every level.
+        return named(found, self.rules) if isinstance(found, Sequence | Choice) else found
 
     def _combined(self, schema: Mapping[str, Any], keys: set[str], where: str) -> Expression:
         # References within stay references, so that schemas may contain themselves.
@@ -156,7 +159,7 @@ class _Builder:
 
     def _object(self, plain: Plain, where: str) -> Expression:
         named: Mapping[str, Any] = plain.get("properties", {})
-        required: Sequence[str] = plain.get("required", ())
+        required: list[str] = plain.get("required", [])
         others = plain.get("additionalProperties", not named)
         if not named and not required and others is True:
             return object_of(list_of(member(STRING, Reference(VALUE))))

@@ -17,12 +17,16 @@ DEEPEST = 40
 
 MOST_ALTERNATIVES = 200
 
+MOST_PARTS = 100_000
+"""Schemas looked at for alternatives: references let a short document name the same ones over and over."""
+
 
 class SchemaParts:
     """The parts of one document."""
 
     def __init__(self, document: Schema) -> None:
         self._document = document
+        self._n_looked_at = 0
 
     def resolve(self, pointer: str, where: str) -> Schema:
         """The schema at a reference such as #/$defs/node."""
@@ -41,6 +45,9 @@ class SchemaParts:
         """Schemas without references and combinations; a value fits the schema where it fits one of them."""
         if depth > DEEPEST:
             refuse(where, f"references and combinations are nested more than {DEEPEST} deep")
+        self._n_looked_at += 1
+        if self._n_looked_at > MOST_PARTS:
+            refuse(where, f"references and combinations lead to more than {MOST_PARTS:,} schemas")
         if schema is True:
             return [{}]
         if schema is False:

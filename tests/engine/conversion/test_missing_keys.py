@@ -1,5 +1,5 @@
-"""Keys that a configuration leaves out: what `transformers` 5.24 takes for them goes into the model file, where
-readers would take something else, or the checkpoint is refused.
+"""Keys that a configuration leaves out: what `transformers` 5.24 takes for them goes into the model file
+where its readers would take something else, or the checkpoint is refused.
 """
 
 from __future__ import annotations

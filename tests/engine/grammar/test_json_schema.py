@@ -8,6 +8,7 @@ import pytest
 
 from engine.errors import GrammarError
 from engine.grammar.json_schema import read_json_schema, schema_grammar
+from engine.grammar.program import compile_grammar
 from tests.engine.grammar.following import accepts, follow, random_text
 
 NODE = {
@@ -232,6 +233,14 @@ def test_what_cannot_be_honoured_is_refused_by_name(schema, message):
     assert message in raised.value.title and raised.value.advice
 
 
+def doubled(key: str, last: object) -> str:
+    """A schema in which every definition names the next one twice: 2^18 ways lead to the last."""
+    definitions: dict[str, object] = {"d18": last}
+    for number in range(18):
+        definitions[f"d{number}"] = {key: [{"$ref": f"#/$defs/d{number + 1}"}] * 2}
+    return json.dumps({"$defs": definitions, "type": "object", "$ref": "#/$defs/d0"})
+
+
 HOSTILE = {
     "no JSON": "{",
     "not a number": '{"minimum": NaN}',
@@ -242,7 +251,16 @@ HOSTILE = {
     "many alternatives": json.dumps(
         {"type": "object", "allOf": [{"anyOf": [{"minLength": n}, {"maxLength": n}]} for n in range(40)]}
     ),
-    "huge bound": '{"type": "number", "minimum": 1e400}',
+    **{
+        f"doubled {key}": doubled(key, last)
+        for key, last in (("allOf", {}), ("anyOf", False), ("oneOf", False))
+    },
+    "long names": json.dumps({"properties": {"a" * 400_000: {}}, "additionalProperties": True}),
+    **{
+        f"infinite {key} of {name}": json.dumps({"type": name, key: "1e400"}).replace('"1e400"', "1e400")
+        for name in ("integer", "number")
+        for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+    },
     "fine bound": '{"type": "number", "minimum": 0.12345678901234567890123}',
 }
 
@@ -251,6 +269,29 @@ HOSTILE = {
 def test_hostile_schemas_are_errors(text):
     with pytest.raises(GrammarError):
         follow(read_json_schema(text))
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda inner: {"type": "array", "items": inner, "minItems": 1},
+        lambda inner: {"type": "array", "prefixItems": [inner, {}], "maxItems": 2},
+        lambda inner: {"type": "object", "properties": {"a": inner}},
+        lambda inner: {"type": "object", "properties": {"a": inner, "b": {}}, "additionalProperties": True},
+        lambda inner: {"anyOf": [inner, {"type": "null"}]},
+    ],
+)
+def test_the_size_of_a_grammar_grows_with_the_depth_only(around):
+    """Lists and optional members use their parts in several places; that must not double at each level."""
+
+    def size(depth: int) -> int:
+        schema = {"type": "integer"}
+        for _ in range(depth):
+            schema = around(schema)
+        return len(compile_grammar(schema_grammar(schema)).steps)
+
+    first, second, third = size(10), size(20), size(30)
+    assert third - second <= 1.5 * (second - first)
 
 
 def test_a_large_schema_is_read():
