@@ -86,9 +86,9 @@ def print_quantisation(quantisation: Quantisation, written: bool) -> None:
         "types": f"{types}; {quantisation.bits_per_weight:.2f} bits per weight",
     }
     if quantisation.fallbacks:
-        rows["fallbacks"] = (
-            f"{len(quantisation.fallbacks)} tensors with {quantisation.fallback_share:.0%} of the weights"
-        )
+        count = len(quantisation.fallbacks)
+        tensors = f"{count} tensor{'' if count == 1 else 's'}"
+        rows["fallbacks"] = f"{tensors} with {quantisation.fallback_share:.0%} of the weights"
     for label, value in rows.items():
         print(f"{label + ':':<17}{one_line(value)}")
 

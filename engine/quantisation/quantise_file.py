@@ -132,12 +132,13 @@ def quantise_file(
             file.tensors, mixture, shape, output_type=output_type, embedding_type=embedding_type
         )
         called = _mixture_of(file.metadata)
-        if called == mixture and not (output_type or embedding_type) and _any_again(choices):
-            # Another program's mixture of that name, perhaps an older one: rounding again gains nothing.
+        # A mixture of that name by another program, perhaps an older one: rounding again would gain nothing.
+        named_so = called == mixture and not (output_type or embedding_type) and _any_again(choices)
+        already = named_so or all(choice.is_copied for choice in choices)
+        if already:
             choices = [copied(tensor) for tensor in file.tensors.values()]
         if not requantise:
             _refuse_quantised(file, choices)
-        already = all(choice.is_copied for choice in choices)
         values = {key: value for key, value in file.metadata.values.items() if key not in SPLIT_KEYS}
         if called != mixture or not already:
             values |= _types_metadata(mixture)

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from engine.quantisation.quantise import make_tensor, quantise
 from engine.quantisation.quantise_file import quantise_file
 from tests.helpers.quantised_files import only, values_of
 from tests.helpers.tiny_model import write_tiny_model
+from tools.plain_gguf import read_plainly
 
 
 @pytest.mark.parametrize("quantised", ["Q4_0", "Q8_0", "Q6_K", "IQ4_NL"])
@@ -185,6 +187,26 @@ def test_damaged_and_unsupported_files_are_refused_before_anything_is_written(tm
             with pytest.raises(CauserieError, match=words):
                 quantise_file(path, target, "Q4_0", dry_run=dry_run)
     assert only(tmp_path, "in")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_headers_with_changed_bytes(tmp_path: Path, seed: int) -> None:
+    """A typed error and nothing left, or a file of the size that was told."""
+    whole = write_tiny_model(tmp_path / "in.gguf", quant_type="F16").read_bytes()
+    header = read_plainly(whole)
+    random = Random(seed)
+    for _ in range(40):
+        content = bytearray(whole)
+        for _ in range(random.choice((1, 1, 4))):
+            content[random.randrange(header.end)] = random.choice((0, 1, 2, 0x7F, 0xFF))
+        (tmp_path / "in.gguf").write_bytes(content)
+        try:
+            told = quantise_file(tmp_path / "in.gguf", tmp_path / "out.gguf", "Q4_K_M", requantise=True)
+        except CauserieError:
+            assert only(tmp_path, "in.gguf")
+        else:
+            assert (tmp_path / "out.gguf").stat().st_size == told.file_bytes
+            (tmp_path / "out.gguf").unlink()
 
 
 def test_names_and_numbers_out_of_range(source: Path, tmp_path: Path) -> None:

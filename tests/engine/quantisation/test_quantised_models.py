@@ -10,6 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from engine.conversion import convert_checkpoint
+from engine.gguf.file_types import FILE_TYPE_KEY
+from engine.gguf.reader import GGUFFile
+from engine.gguf.writer import write_gguf
 from engine.quantisation.mixtures import MIXTURES
 from engine.quantisation.quantise_file import quantise_file
 from engine.requests import LoadSettings
@@ -72,6 +75,19 @@ def test_converted_families(tmp_path: Path, name: str) -> None:
     for mixture, distance in (("Q8_0", 0.15), ("Q4_K_M", 0.6)):
         quantise_file(tmp_path / "in.gguf", tmp_path / "out.gguf", mixture)
         assert 0 < relative_l2(logits_of(tmp_path / "out.gguf", ids), before).mean() < distance, mixture
+
+
+@pytest.mark.parametrize("mixture", ["Q4_1", "Q4_K_M"])
+def test_published_files_have_the_types_we_choose(
+    smollm2_path: Path, gemma3_path: Path, tmp_path: Path, mixture: str
+) -> None:
+    """What they call themselves plays no part: it is taken away."""
+    path = {"Q4_1": smollm2_path, "Q4_K_M": gemma3_path}[mixture]
+    with GGUFFile.open(path) as file:
+        values = {key: value for key, value in file.metadata.values.items() if key != FILE_TYPE_KEY}
+        write_gguf(tmp_path / "nameless.gguf", values, file.tensors.values())
+    told = quantise_file(tmp_path / "nameless.gguf", tmp_path / "out.gguf", mixture, dry_run=True)
+    assert told.already and told.fallbacks == ()
 
 
 def test_a_real_model_again_in_8_bits(smollm2_path: Path, tmp_path: Path) -> None:
