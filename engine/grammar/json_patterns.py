@@ -19,6 +19,7 @@ from engine.grammar.expressions import (
     all_but,
     characters,
     choice,
+    common,
     sequence,
 )
 from engine.grammar.json_values import ANY_CHARACTER, written
@@ -29,14 +30,24 @@ MOST_CHARACTERS = 10_000
 DEEPEST = 50
 """Groups within groups."""
 
+_ASCII = characters((0, 0x7F))
 _DIGITS = characters((0x30, 0x39))
 _WORD = characters((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
-_SPACE = characters(
-    (0x09, 0x0D), (0x20, 0x20), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029),
-    (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000), (0xFEFF, 0xFEFF),
-)  # fmt: skip
+_SPACE = characters((0x09, 0x0D), (0x20, 0x20))
+_NO_SPACE = common(all_but(characters((0x09, 0x0D), (0x1C, 0x20))), _ASCII)
 _LINE_ENDS = characters((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029))
-_SETS = {"d": _DIGITS, "w": _WORD, "s": _SPACE}
+_SETS = {
+    "d": _DIGITS,
+    "D": common(all_but(_DIGITS), _ASCII),
+    "w": _WORD,
+    "W": common(all_but(_WORD), _ASCII),
+    "s": _SPACE,
+    "S": _NO_SPACE,
+}
+"""Readers of patterns differ in which letters and spaces beyond ASCII belong to a set: none is written.
+
+The separators 0x1C to 0x1F are in neither of the last two for the same reason.
+"""
 _CONTROLS = {"t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "0": "\0"}
 _CODE = re.compile(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|u\{([0-9A-Fa-f]{1,6})\}")
 _COUNTS = re.compile(r"\{(\d{1,9})(?:(,)(\d{1,9})?)?\}")
@@ -133,10 +144,10 @@ class _Reader:
         negated = self._take("^")
         ranges: list[tuple[int, int]] = []
         while not self._take("]"):
-            first = self._class_item()
+            first = self._class_item(negated)
             # A dash makes a range only between two single characters.
             if self._pattern[self._at + 1 : self._at + 2] not in ("", "]") and self._take("-"):
-                last = self._class_item()
+                last = self._class_item(negated)
                 if not (_is_single(first) and _is_single(last)):
                     self._refuse("a range within [] needs single characters at its ends")
                 if last.ranges[0][0] < first.ranges[0][0]:
@@ -147,14 +158,14 @@ class _Reader:
         found = characters(*ranges)
         return all_but(found) if negated else found
 
-    def _class_item(self) -> Characters:
+    def _class_item(self, negated: bool) -> Characters:
         if self._at >= len(self._pattern):
             self._refuse("a closing ] is missing")
         sign = self._pattern[self._at]
         self._at += 1
-        return self._escape(within_class=True) if sign == "\\" else _single(sign)
+        return self._escape(within_class=True, negated=negated) if sign == "\\" else _single(sign)
 
-    def _escape(self, within_class: bool = False) -> Characters:
+    def _escape(self, within_class: bool = False, negated: bool = False) -> Characters:
         sign = self._pattern[self._at : self._at + 1]
         code = _CODE.match(self._pattern, self._at)
         if code:
@@ -164,8 +175,9 @@ class _Reader:
                 self._refuse(f"\\{code[0]} is no character")
             return characters((value, value))
         self._at += 1
-        if sign.lower() in _SETS and sign:
-            return _SETS[sign] if sign in _SETS else all_but(_SETS[sign.lower()])
+        if sign in _SETS:
+            # What is left out must be what any reader counts in.
+            return all_but(_SETS[sign.swapcase()]) if negated else _SETS[sign]
         if sign in _CONTROLS:
             return _single(_CONTROLS[sign])
         if sign == "b" and within_class:

@@ -54,7 +54,7 @@ class SchemaParts:
             return []
         assert isinstance(schema, Mapping)
         found: list[Plain] = [{key: value for key, value in schema.items() if key in ASSERTIONS}]
-        for each in self._conjunction(schema, where):
+        for each in self._conjunction(schema, where, depth):
             others = [part for option in each for part in self.alternatives(option, where, depth + 1)]
             merged = (merge(one, other, where) for one in found for other in others)
             found = [plain for plain in merged if plain is not None]
@@ -62,23 +62,23 @@ class SchemaParts:
                 refuse(where, f"its combinations have more than {MOST_ALTERNATIVES} alternatives")
         return found
 
-    def _conjunction(self, schema: Mapping[str, Any], where: str) -> Iterator[list[Schema]]:
+    def _conjunction(self, schema: Mapping[str, Any], where: str, depth: int) -> Iterator[list[Schema]]:
         """What the schema demands beside its own keywords: of each list, one."""
         if "$ref" in schema:
             yield [self.resolve(schema["$ref"], where)]
         for key in ("allOf", "anyOf", "oneOf"):
             if key in schema:
-                options = self.options(schema, key, where)
+                options = self.options(schema, key, where, depth)
                 if key == "allOf":
                     yield from ([option] for option in options)
                 else:
                     yield options
 
-    def options(self, schema: Mapping[str, Any], key: str, where: str) -> list[Schema]:
+    def options(self, schema: Mapping[str, Any], key: str, where: str, depth: int = 0) -> list[Schema]:
         """The schemas of allOf, anyOf or oneOf, which for oneOf exclude each other."""
         options = [checked(option, f"{where}/{key}/{index}") for index, option in enumerate(schema[key])]
         if key == "oneOf":
-            apart = [self.alternatives(option, f"{where}/{key}") for option in options]
+            apart = [self.alternatives(option, f"{where}/{key}", depth + 1) for option in options]
             for one, other in combinations(range(len(options)), 2):
                 if not all(_exclude(a, b) for a in apart[one] for b in apart[other]):
                     refuse(

@@ -215,6 +215,7 @@ REFUSED = [
     ({"$ref": "#"}, "begins with itself"),
     ({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}, "without an end"),
     ({"allOf": [{"$ref": "#"}, {"type": "object"}]}, "nested more than"),
+    ({"type": "object", "oneOf": [{"$ref": "#"}, {"type": "null"}]}, "nested more than"),
     ({"allOf": [{"type": "string"}, {"type": "null"}]}, "no value fits it"),
     ({"allOf": [{"pattern": "a"}, {"pattern": "b"}]}, "two different values of 'pattern'"),
     ({"anyOf": []}, "a list of schemas"),
