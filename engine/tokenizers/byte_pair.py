@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from engine.errors import TokenizerError
 from engine.tokenizers.merging import merge_symbols
 from engine.tokenizers.pretokenize import PreTokenizer, Splitter
 from engine.tokenizers.spaces import (
@@ -61,14 +60,6 @@ class BytePairTokenizer(Tokenizer):
         add_eos: bool,
         warnings: Iterable[str] = (),
     ) -> None:
-        if not merges:
-            raise TokenizerError(
-                "The file lists no merges (tokenizer.ggml.merges), so words cannot be put together."
-            )
-        broken = [merge for merge in merges if " " not in merge]
-        if broken:
-            count = f"{len(broken):,} of {len(merges):,}"
-            warnings = (*warnings, f"{count} merges of the vocabulary name no pair and are left out.")
         super().__init__(vocabulary, pre=pre, add_bos=add_bos, add_eos=add_eos, warnings=warnings)
         self._rule = rule
         # No symbol holds a space, so "left right" names a pair without doubt; of equal ones the first counts.

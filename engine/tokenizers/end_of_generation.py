@@ -67,4 +67,4 @@ def end_of_generation(
             warnings.append(
                 f"{text} is stored as ordinary text in this file; it is taken as the end of a reply."
             )
-    return frozenset(found), tuple(warnings)
+    return frozenset(found), tuple(dict.fromkeys(warnings))

@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from engine.errors import ModelFileError, TokenizerError
+from engine.errors import ModelFileError
 from engine.gguf.metadata import Metadata, ValueType
 from engine.tokenizers.byte_pair import BytePairTokenizer, SpacedBytePairTokenizer
 from engine.tokenizers.character_map import CharacterMap
-from engine.tokenizers.outline import choose_rule, kind_of
+from engine.tokenizers.outline import SCORED, choose_rule, kind_of
 from engine.tokenizers.rwkv import RwkvTokenizer
 from engine.tokenizers.sentence_piece import SentencePieceTokenizer
+from engine.tokenizers.tables import read_flag, read_merges, read_scores
 from engine.tokenizers.tokenizer import Tokenizer
 from engine.tokenizers.unigram import UnigramTokenizer
 from engine.tokenizers.vocabulary import decoded, read_vocabulary
@@ -27,7 +28,9 @@ def load_tokenizer(metadata: Metadata) -> Tokenizer:
     Raises TokenizerError (vocabulary missing, incomplete or contradictory), UnsupportedModelError (a kind
     that is not built here, by name) and ModelFileError (values of a wrong type).
     """
-    return _LOADERS[kind_of(metadata)](metadata)
+    tokenizer = _LOADERS[kind_of(metadata)](metadata)
+    read_scores(metadata, tokenizer.n_tokens)  # most kinds need none, but wrong ones tell of a damaged file
+    return tokenizer
 
 
 def _load_byte_pair(metadata: Metadata) -> BytePairTokenizer:
@@ -40,55 +43,53 @@ def _load_gemma4(metadata: Metadata) -> BytePairTokenizer:
 
 def _byte_pair_by_rule(metadata: Metadata, pre: str) -> BytePairTokenizer:
     rule, warnings = choose_rule(pre)
-    key = _PREFIX + "merges"
-    if key not in metadata:
-        raise TokenizerError(
-            f"{metadata.file_name}: the byte-pair vocabulary has no merges ({key} is missing)."
-        )
-    merges = decoded(metadata.get_byte_strings(key))
+    vocabulary = read_vocabulary(metadata)
+    merges, more = read_merges(metadata)
     kind = BytePairTokenizer if rule.byte_level else SpacedBytePairTokenizer
     return kind(
-        read_vocabulary(metadata),
-        merges,
+        vocabulary,
+        decoded(merges),
         rule,
         pre=pre,
-        add_bos=_flag(metadata, "add_bos_token", rule.add_bos),
-        add_eos=_flag(metadata, "add_eos_token", False),
-        warnings=warnings,
+        add_bos=read_flag(metadata, "add_bos_token", rule.add_bos),
+        add_eos=read_flag(metadata, "add_eos_token", False),
+        warnings=(*warnings, *more),
     )
 
 
 def _load_sentence_piece(metadata: Metadata) -> SentencePieceTokenizer:
+    vocabulary = read_vocabulary(metadata)
     return SentencePieceTokenizer(
-        read_vocabulary(metadata),
-        metadata.get_floats(_require_scores(metadata, "SentencePiece")),
+        vocabulary,
+        read_scores(metadata, vocabulary.n_tokens, needed_by=SCORED["llama"]),
         pre=_pre(metadata),
-        add_bos=_flag(metadata, "add_bos_token", True),
-        add_eos=_flag(metadata, "add_eos_token", False),
-        add_space_prefix=_flag(metadata, "add_space_prefix", True),
+        add_bos=read_flag(metadata, "add_bos_token", True),
+        add_eos=read_flag(metadata, "add_eos_token", False),
+        add_space_prefix=read_flag(metadata, "add_space_prefix", True),
     )
 
 
 def _load_word_piece(metadata: Metadata) -> WordPieceTokenizer:
-    lowercase = _flag(metadata, "normalizer.lowercase", True)
+    lowercase = read_flag(metadata, "normalizer.lowercase", True)
     return WordPieceTokenizer(
         read_vocabulary(metadata),
         pre=_pre(metadata),
         lowercase=lowercase,
-        strip_accents=_flag(metadata, "normalizer.strip_accents", lowercase),
+        strip_accents=read_flag(metadata, "normalizer.strip_accents", lowercase),
     )
 
 
 def _load_unigram(metadata: Metadata) -> UnigramTokenizer:
+    vocabulary = read_vocabulary(metadata)
     return UnigramTokenizer(
-        read_vocabulary(metadata),
-        metadata.get_floats(_require_scores(metadata, "Unigram")),
+        vocabulary,
+        read_scores(metadata, vocabulary.n_tokens, needed_by=SCORED["t5"]),
         CharacterMap(_character_map_bytes(metadata)),
         pre=_pre(metadata),
-        add_bos=_flag(metadata, "add_bos_token", False),
-        add_eos=_flag(metadata, "add_eos_token", True),
-        add_space_prefix=_flag(metadata, "add_space_prefix", True),
-        remove_extra_whitespace=_flag(metadata, "remove_extra_whitespaces", False),
+        add_bos=read_flag(metadata, "add_bos_token", False),
+        add_eos=read_flag(metadata, "add_eos_token", True),
+        add_space_prefix=read_flag(metadata, "add_space_prefix", True),
+        remove_extra_whitespace=read_flag(metadata, "remove_extra_whitespaces", False),
     )
 
 
@@ -96,8 +97,8 @@ def _load_rwkv(metadata: Metadata) -> RwkvTokenizer:
     return RwkvTokenizer(
         read_vocabulary(metadata),
         pre=_pre(metadata),
-        add_bos=_flag(metadata, "add_bos_token", False),
-        add_eos=_flag(metadata, "add_eos_token", False),
+        add_bos=read_flag(metadata, "add_bos_token", False),
+        add_eos=read_flag(metadata, "add_eos_token", False),
     )
 
 
@@ -114,17 +115,6 @@ _LOADERS: dict[str, Callable[[Metadata], Tokenizer]] = {
 
 def _pre(metadata: Metadata) -> str:
     return metadata.get_string(_PREFIX + "pre", "")
-
-
-def _flag(metadata: Metadata, name: str, default: bool) -> bool:
-    return metadata.get_bool(_PREFIX + name, default)
-
-
-def _require_scores(metadata: Metadata, kind: str) -> str:
-    key = _PREFIX + "scores"
-    if key not in metadata:
-        raise TokenizerError(f"{metadata.file_name}: the {kind} vocabulary has no scores ({key} is missing).")
-    return key
 
 
 def _character_map_bytes(metadata: Metadata) -> bytes:

@@ -8,6 +8,8 @@ from engine.errors import TokenizerError, UnsupportedModelError
 from engine.gguf.metadata import Metadata
 from engine.tokenizers.pretokenize import PreTokenizer
 from engine.tokenizers.rules import FALLBACK, PRE_TOKENIZERS
+from engine.tokenizers.spaces import read_byte_ids
+from engine.tokenizers.tables import FLAGS, read_flag, read_merges, read_scores
 from engine.tokenizers.vocabulary import read_vocabulary
 
 _PREFIX = "tokenizer.ggml."
@@ -24,6 +26,10 @@ KINDS: dict[str, str] = {
 
 SPLIT_BY_RULE = frozenset({"gpt2", "gemma4"})
 """Kinds that split a text into words first, by a rule of `rules.py`."""
+
+
+SCORED = {"llama": "SentencePiece", "t5": "Unigram"}
+"""Kinds that need scores, as messages call them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,12 @@ def outline_tokenizer(metadata: Metadata) -> TokenizerOutline:
     if model in SPLIT_BY_RULE:
         rule, warnings = choose_rule(pre)
         name, reason = rule.name, _why(pre, rule)
+        warnings += read_merges(metadata)[1]
+    if model in SCORED:
+        read_byte_ids(vocabulary)
+    read_scores(metadata, vocabulary.n_tokens, needed_by=SCORED.get(model, ""))
+    for flag in FLAGS:
+        read_flag(metadata, flag, False)
     return TokenizerOutline(model, pre, name, reason, vocabulary.n_tokens, (*vocabulary.warnings, *warnings))
 
 

@@ -155,7 +155,8 @@ def test_merges_that_are_no_pairs_or_lead_to_no_token_do_no_harm() -> None:
     tokenizer = load_tokenizer(
         byte_pair_metadata(["ab", "b c", "c d", "c d"], tokens=texts, token_type=[1] * 257)
     )
-    assert [warning.split(" ")[:3] for warning in tokenizer.warnings] == [["1", "of", "4"]]
+    assert [warning.partition(" of ")[0] for warning in tokenizer.warnings] == ["1", "1"]
+    assert "name no pair" in tokenizer.warnings[0] and "lead to no token" in tokenizer.warnings[1]
     # "b c" is learnt first and joins, but is no token: spelt in bytes.
     assert tokenizer.decode(tokenizer.encode("abcd", parse_special=False)) == "abcd"
     assert tokenizer.encode("cd", parse_special=False) == [256]
