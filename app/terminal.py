@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import shutil
 import sys
@@ -13,10 +14,13 @@ from engine.errors import CauserieError
 
 PROGRESS_SECONDS = 0.1
 KEPT_CONTROLS = "\n\t"
+LONGEST_LINE = 4000
+"""Characters of one message or field: what a file says may have millions."""
 
 _HIDDEN = {
     code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in KEPT_CONTROLS
 }
+_HIDDEN_IN_JSON = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
 
 
 def fill_missing_streams() -> None:
@@ -48,7 +52,18 @@ def visible(text: str) -> str:
 
 def one_line(text: str) -> str:
     """The same without line ends and tabs, for tables and titles."""
-    return visible(" ".join(text.split()))
+    return visible(shortened(" ".join(text.split())))
+
+
+def shortened(text: str, limit: int = LONGEST_LINE) -> str:
+    """At most limit characters; where some are left out the last one is an ellipsis."""
+    return text if len(text) <= limit else text[: limit - 1] + "\u2026"
+
+
+def json_text(content: object, *, indent: int | None = None) -> str:
+    """JSON that a person can read, and that does nothing to a terminal: control characters are escaped."""
+    text = json.dumps(content, ensure_ascii=False, indent=indent, allow_nan=False)
+    return text.translate(_HIDDEN_IN_JSON)
 
 
 def for_stdout(text: str) -> str:
@@ -71,7 +86,7 @@ def tell_error(error: CauserieError) -> None:
 
 def tell(sentence: str) -> None:
     """Something a person should know that is no result: on stderr."""
-    print(visible(sentence), file=sys.stderr, flush=True)
+    print(visible(shortened(sentence)), file=sys.stderr, flush=True)
 
 
 class ProgressLine:

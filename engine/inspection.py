@@ -23,6 +23,7 @@ DEFAULT_CONTEXT = 4096
 """Where nobody asks for another: enough for a long chat, and small beside the weights."""
 
 EMBEDDING = "token_embd.weight"
+TOKENS_KEY = "tokenizer.ggml.tokens"
 
 PROGRAM_BYTES = 50_000_000
 """Resident beside a model: Python, NumPy and the engine 43 MB, kernels 4 MB, what loading needs 3 MB.
@@ -108,7 +109,13 @@ def outline(file: GGUFFile, settings: LoadSettings) -> ModelOutline:
     embedding = file.tensors.get(EMBEDDING)
     if embedding is None or len(embedding.shape) != 2:
         raise ModelFileError(f"The model file lacks the tensor {EMBEDDING}.")
-    description = describe(file.metadata, embedding.shape[0])
+    n_rows = embedding.shape[0]
+    n_tokens = file.metadata.length(TOKENS_KEY) if TOKENS_KEY in file.metadata else 0
+    if n_tokens > n_rows:  # fewer are fine: rows beyond them only fill up the matrix
+        raise ModelFileError(
+            f"{file.path.name}: {TOKENS_KEY} lists {n_tokens} tokens, but {EMBEDDING} has {n_rows} rows."
+        )
+    description = describe(file.metadata, n_rows)
     context_size = settings.context_size or min(description.context_length, DEFAULT_CONTEXT)
     description = description.for_context(context_size)
     max_batch = min(settings.prompt_chunk, context_size)
@@ -126,7 +133,6 @@ def outline(file: GGUFFile, settings: LoadSettings) -> ModelOutline:
 def program_bytes(metadata: Metadata) -> int:
     """Bytes that this process takes beside weights, KV cache and arena: the program and the vocabulary."""
     n_tokens, n_merges = (
-        metadata.length(key) if key in metadata else 0
-        for key in ("tokenizer.ggml.tokens", "tokenizer.ggml.merges")
+        metadata.length(key) if key in metadata else 0 for key in (TOKENS_KEY, "tokenizer.ggml.merges")
     )
     return PROGRAM_BYTES + TOKEN_BYTES * n_tokens + MERGE_BYTES * n_merges

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
 from app.library.known_models import model_path
-from app.terminal import ProgressLine, tell
+from app.terminal import ProgressLine, json_text, tell
 from engine.model import LoadedModel, load_model
 from engine.requests import KVKind, LoadSettings
 
@@ -96,4 +95,4 @@ def loaded_model(options: argparse.Namespace) -> Iterator[LoadedModel]:
 
 
 def print_json(content: dict[str, Any]) -> None:
-    print(json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False))
+    print(json_text(content, indent=2))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.commands.common import add_json, add_loading, add_model, loaded_model, print_json
 from app.commands.prompt import add_prompt, prompt_ids, prompt_text
+from app.terminal import json_text
 from engine.errors import Cancelled, InvalidNumbersError, SettingsError
 from engine.session import Session
+from engine.tokenizers import Tokenizer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,15 +36,20 @@ def run(options: argparse.Namespace) -> int:
             raise Cancelled("Reading the prompt was stopped.")
         logprobs = log_probabilities(session.logits)
         top = [
-            {"id": token, "text": model.tokenizer.token_text(token), "logprob": float(logprobs[token])}
+            {"id": token, "text": token_text(model.tokenizer, token), "logprob": float(logprobs[token])}
             for token in likeliest(logprobs, options.top)
         ]
     if options.json:
         print_json({"top": top})
         return 0
     for row in top:
-        print(f"{row['logprob']:>10.4f}  {row['id']:>8}  {json.dumps(row['text'], ensure_ascii=False)}")
+        print(f"{row['logprob']:>10.4f}  {row['id']:>8}  {json_text(row['text'])}")
     return 0
+
+
+def token_text(tokenizer: Tokenizer, token: int) -> str:
+    """The text of a token; "" for a row that only fills up the output matrix, beyond the vocabulary."""
+    return tokenizer.token_text(token) if token < tokenizer.n_tokens else ""
 
 
 def log_probabilities(logits: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from app.commands.common import add_json, add_model, print_json
 from app.library.known_models import model_path
-from app.terminal import tell
+from app.terminal import json_text, tell
 from engine.gguf.reader import GGUFFile
 from engine.tokenizers import load_tokenizer
 
@@ -32,5 +31,5 @@ def run(options: argparse.Namespace) -> int:
         print_json({"ids": ids, "pieces": pieces, "notices": tokenizer.warnings})
         return 0
     for token, piece in zip(ids, pieces, strict=True):
-        print(f"{token:>8}  {json.dumps(piece, ensure_ascii=False)}")
+        print(f"{token:>8}  {json_text(piece)}")
     return 0

@@ -23,6 +23,8 @@ from engine.tokenizers import outline_tokenizer
 
 T = TypeVar("T")
 
+LONGEST_TEXT = 500
+"""Characters of a name or a licence: nobody reads more, and a file may have millions."""
 VOCABULARY_KEY = "tokenizer.ggml.tokens"
 
 
@@ -222,9 +224,9 @@ def _main_type(file: GGUFFile, types: Counter[str]) -> str:
 
 
 def _text(file: GGUFFile, key: str) -> str:
-    """A string of the file; "" where it is missing or of another type, which is no reason to list nothing."""
+    """A string of the file, long ones cut; "" where it is missing or of another type: no reason to stop."""
     try:
-        return file.metadata.get_string(key, "")
+        return file.metadata.get_string(key, "")[:LONGEST_TEXT]
     except CauserieError:
         return ""
 

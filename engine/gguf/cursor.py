@@ -30,6 +30,8 @@ LEAST_STRING_BYTES = 8
 """An empty string is its length alone."""
 STRING_OVERHEAD = 56
 """Bytes that Python takes for a string in a list, beside its content."""
+COPIES = 2
+"""A long value is in memory twice while it is read: the pages of the map, and what is copied out of them."""
 ALLOWANCE = 60 << 20
 """Bytes for all metadata together: a vocabulary of 260,000 tokens with twice as many merges takes 46 MiB."""
 
@@ -97,7 +99,7 @@ class Cursor:
         """An array of numbers: a copy, dtype as in the file, so that it outlives the map."""
         dtype = NUMBER_DTYPES[type]
         self.require(count * dtype.itemsize, field)
-        self.charge(count * dtype.itemsize, field)
+        self.charge(COPIES * count * dtype.itemsize, field)
         raw = self.data[self.position : self.position + count * dtype.itemsize]
         if type is ValueType.BOOL and raw.strip(b"\0\1"):
             raise ModelFileError(f"{self.file_name}: {field} holds a byte that is neither 0 nor 1.")
@@ -112,7 +114,7 @@ class Cursor:
                 f"{self.file_name}: {field} is {length} bytes long; at most {limit} are possible."
             )
         self.require(length, field)
-        self.charge(length, field)
+        self.charge(COPIES * length, field)
         start = self.position
         self.position = start + length
         return self.data[start : self.position]

@@ -97,8 +97,8 @@ class OneFile:
 def _check_count(cursor: Cursor, count: int, what: str, least_bytes: int, limit: int) -> None:
     if count * least_bytes > cursor.left or count > limit:
         raise ModelFileError(
-            f"{cursor.file_name}: the header counts {count} {what}, "
-            f"which {cursor.left} bytes cannot hold (or more than {limit})."
+            f"{cursor.file_name}: the header counts {count} {what}, but {cursor.left} bytes are left for "
+            f"them, and more than {limit} are not possible."
         )
 
 

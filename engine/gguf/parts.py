@@ -20,7 +20,8 @@ MAX_TOLD = 20
 """Parts that one message names."""
 
 _PART_NAME = re.compile(
-    r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.gguf)", re.ASCII | re.IGNORECASE
+    r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.gguf)",
+    re.ASCII | re.IGNORECASE | re.DOTALL,
 )
 
 

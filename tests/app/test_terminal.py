@@ -1,6 +1,7 @@
 """Foreign text cannot drive the terminal."""
 
 import io
+import json
 import sys
 
 import pytest
@@ -20,6 +21,22 @@ from engine.errors import CauserieError
 )
 def test_control_characters_are_shown_not_obeyed(text, shown):
     assert terminal.visible(text) == shown
+
+
+def test_json_is_safe_for_a_terminal_and_means_the_same():
+    text = "".join(map(chr, range(0xA1))) + "Füße 👣"
+    shown = terminal.json_text({"name": text})
+    assert json.loads(shown) == {"name": text} and "Füße 👣" in shown
+    assert shown.isprintable() or terminal.visible(shown) == shown
+
+
+def test_no_line_is_endless(capsys):
+    shown = terminal.one_line("x" * 10_000_000)
+    assert len(shown) == terminal.LONGEST_LINE and shown.endswith("x\u2026")
+    assert terminal.one_line("x" * terminal.LONGEST_LINE) == "x" * terminal.LONGEST_LINE
+    terminal.tell("y" * 10_000_000)
+    terminal.tell_error(CauserieError("z" * 10_000_000))
+    assert len(capsys.readouterr().err) < 3 * terminal.LONGEST_LINE
 
 
 def test_titles_stay_on_one_line():

@@ -122,6 +122,18 @@ def test_an_embedding_of_another_shape(tmp_path: Path, shape: tuple[int, ...]) -
     assert "token_embd.weight" in refusal(path).title
 
 
+@pytest.mark.parametrize("kind", [1, 3, 4])
+def test_more_tokens_than_rows_of_the_embedding(tmp_path: Path, kind: int) -> None:
+    n_tokens = N_TOKENS + 1
+    metadata = {
+        "tokenizer.ggml.tokens": [f"token {number}" for number in range(n_tokens)],
+        "tokenizer.ggml.token_type": [kind] * n_tokens,
+    }
+    path = write_tiny_model(tmp_path / "m.gguf", metadata=metadata)
+    title = refusal(path).title
+    assert "tokenizer.ggml.tokens" in title and "token_embd.weight" in title and str(n_tokens) in title
+
+
 @pytest.mark.parametrize(
     ("name", "shape"), [("blk.0.attn_q.weight", (64, 63)), ("output_norm.weight", (63,))]
 )

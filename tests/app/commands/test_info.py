@@ -191,3 +191,11 @@ def test_a_hostile_name_does_not_reach_the_terminal(call, tmp_path, name):
     path = write_tiny_model(tmp_path / "x.gguf", metadata={"general.name": name + "end"})
     _, out, _ = call("info", path, *FAKE)
     assert "\x1b" not in out and "\nb" not in out and "end" in out
+
+
+def test_an_endless_name_is_cut(call, call_json, tmp_path):
+    metadata = {"general.name": "x" * 10_000_000, "general.architecture": "y" * 10_000_000}
+    path = write_tiny_model(tmp_path / "x.gguf", metadata=metadata)
+    _, out, _ = call("info", path, *FAKE)
+    assert "name:            xxx" in out and len(out) < 20_000
+    assert call_json("info", path, *FAKE)["name"] == "x" * 500

@@ -12,6 +12,7 @@ import pytest
 
 from tests.helpers.raw_gguf import (
     ARRAY,
+    BOOL,
     F32,
     I8,
     STRING,
@@ -46,6 +47,11 @@ DAMAGED = {
     "string": gguf([entry(b"general.name", STRING, string(b"abc", 2**63))]),
     "array": gguf([entry(b"tokens", ARRAY, array(STRING, 2**62))]),
     "empty strings": gguf([entry(b"tokens", ARRAY, array(STRING, 2**21))]).ljust(40 << 20, b"\0"),
+    "truth values": gguf([entry(b"flags", ARRAY, array(BOOL, 60 << 20, b"\2" * (60 << 20)))]),
+    "long text before a fault": gguf(
+        [entry(b"a", STRING, string(b"x" * (29 << 20))), entry(b"b", 2**32 - 1, b"")]
+    ),
+    "vast texts": gguf([entry(key, STRING, string(b"x" * (20 << 20))) for key in (b"a", b"b", b"c")]),
     "nested": gguf([entry(b"deep", ARRAY, nested(5000))]),
     "alignment": gguf([entry(b"general.alignment", UINT32, uint32(0))]),
     "dimensions": gguf(tensors=[tensor(b"t", [1], n_dims=2**32 - 1)]),

@@ -128,6 +128,14 @@ def test_logits_are_the_sorted_log_probabilities(call, call_json, tiny_path):
     assert len(call("logits", tiny_path, *FAKE, "-p", "the", "--top", 3)[1].splitlines()) == 3
 
 
+def test_logits_of_rows_beyond_the_vocabulary(call_json, tmp_path):
+    """Some matrices are filled up to a round number of rows."""
+    metadata = {"tokenizer.ggml.tokens": list("abcdefgh"), "tokenizer.ggml.token_type": [1] * 8}
+    path = write_tiny_model(tmp_path / "m.gguf", metadata=metadata)
+    top = call_json("logits", path, *FAKE, "-p", "abc", "--top", 1000)["top"]
+    assert len(top) == 300 and all(row["text"] == "abcdefgh"[row["id"] : row["id"] + 1] for row in top)
+
+
 def test_chat_equals_the_engine_and_prints_the_text_alone(call, call_json, tiny_path):
     ask = ("chat", tiny_path, *FAKE, "-m", "the <|im_end|> day", "-s", "be kind", "-n", 5, "--temp", 0)
     with session_of(tiny_path) as session:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.gguf.cursor import ALLOWANCE, STRING_OVERHEAD
+from engine.gguf.cursor import ALLOWANCE, COPIES, STRING_OVERHEAD
 from engine.gguf.layout import MAX_KEYS, MAX_TENSORS
 from engine.gguf.reader import GGUFFile
 from engine.quantisation.dequantise import dequantise
@@ -116,6 +116,7 @@ def test_long_strings_do_not_fill_the_memory(tmp_path: Path) -> None:
     long = string(b"x" * (ALLOWANCE // 3))
     title = refused(tmp_path, gguf([entry(b"tokens", ARRAY, array(STRING, 4, long * 4))]))
     assert "the strings up to tokens[2] take more than" in title
+    long = string(b"x" * (ALLOWANCE // (3 * COPIES)))
     title = refused(tmp_path, gguf([entry(key, STRING, long) for key in (b"a", b"b", b"c")]))
     assert "c would take" in title
 

@@ -195,10 +195,10 @@ def test_single_files_load_whatever_they_are_called(tmp_path: Path, name: str, c
 
 def test_metadata_of_all_parts_shares_one_allowance(folder: Path) -> None:
     """Parts may not take so much memory each."""
-    from engine.gguf.cursor import ALLOWANCE
+    from engine.gguf.cursor import ALLOWANCE, COPIES
 
     for name in NAMES[1:]:
-        rewrite(folder / name, {"long": "x" * (ALLOWANCE * 2 // 3)})
+        rewrite(folder / name, {"long": "x" * (ALLOWANCE * 2 // (3 * COPIES))})
     assert f"{NAMES[2]}: long would take" in problem_of(folder / NAMES[0])
 
 
@@ -207,5 +207,6 @@ def test_names() -> None:
     assert part_path(Path("a/x.GGUF"), 0, 2) == Path("a/x-00001-of-00002.GGUF")
     assert part_path(Path("a/x"), 0, 2) == Path("a/x-00001-of-00002.gguf")
     assert read_part_name(Path("a/x.y-00002-of-00012.gguf")) == (Path("a/x.y.gguf"), 1, 12)
+    assert read_part_name(Path("a/x\ny-00002-of-00012.gguf")) == (Path("a/x\ny.gguf"), 1, 12)
     for name in ("best-of-breed.gguf", "x-1-of-2.gguf", "-00001-of-00002.gguf", "x-00001-of-00002.bin"):
         assert read_part_name(Path(name)) is None
