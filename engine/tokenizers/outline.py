@@ -85,7 +85,7 @@ def outline_tokenizer(metadata: Metadata) -> TokenizerOutline:
     if model in SCORED:
         read_byte_ids(vocabulary)
     read_scores(metadata, vocabulary.n_tokens, needed_by=SCORED.get(model, ""))
-    for flag in FLAGS:
+    for flag in FLAGS[model]:
         read_flag(metadata, flag, False)
     return TokenizerOutline(model, pre, name, reason, vocabulary.n_tokens, (*vocabulary.warnings, *warnings))
 

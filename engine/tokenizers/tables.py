@@ -13,10 +13,16 @@ from engine.gguf.metadata import Metadata
 
 _PREFIX = "tokenizer.ggml."
 
-FLAGS = (
-    *("add_bos_token", "add_eos_token", "add_space_prefix", "remove_extra_whitespaces"),
-    *("normalizer.lowercase", "normalizer.strip_accents"),
-)
+_ENDS = ("add_bos_token", "add_eos_token")
+FLAGS = {
+    "gpt2": _ENDS,
+    "gemma4": _ENDS,
+    "llama": (*_ENDS, "add_space_prefix"),
+    "bert": ("normalizer.lowercase", "normalizer.strip_accents"),
+    "t5": (*_ENDS, "add_space_prefix", "remove_extra_whitespaces"),
+    "rwkv": _ENDS,
+}
+"""Keys of truth values that each kind of vocabulary asks for."""
 
 
 def read_merges(metadata: Metadata) -> tuple[list[bytes], tuple[str, ...]]:
@@ -73,5 +79,5 @@ def read_scores(metadata: Metadata, n_tokens: int, *, needed_by: str = "") -> ND
 
 
 def read_flag(metadata: Metadata, name: str, default: bool) -> bool:
-    """One of FLAGS.  Raises ModelFileError where it is no truth value."""
+    """The value of one of FLAGS.  Raises ModelFileError where it is no truth value."""
     return metadata.get_bool(_PREFIX + name, default)

@@ -7,9 +7,12 @@ import pytest
 
 from engine.errors import CauserieError
 from engine.gguf.metadata import Metadata
-from engine.tokenizers import load_tokenizer, outline_tokenizer
+from engine.tokenizers import load_tokenizer, outline_tokenizer, tables
+from engine.tokenizers.outline import KINDS
 from tests.helpers.vocabularies import PUBLISHED, byte_pair_metadata, published, published_metadata
 from tests.helpers.vocabularies import sentence_piece_metadata as sentence_piece
+
+FLAGS = sorted({name for names in tables.FLAGS.values() for name in names})
 
 DAMAGED = {
     "no-merges": byte_pair_metadata(["a b"], merges=None),
@@ -53,6 +56,27 @@ def test_warnings(metadata: Metadata) -> None:
     tokenizer = load_tokenizer(metadata)
     assert sorted(outline_tokenizer(metadata).warnings) == sorted(tokenizer.warnings)
     assert len(tokenizer.warnings) == len(set(tokenizer.warnings)) >= 1
+
+
+def test_a_key_that_the_kind_does_not_ask_for_does_no_harm() -> None:
+    metadata = byte_pair_metadata(["a b"], add_space_prefix=1)
+    assert outline_tokenizer(metadata).warnings == load_tokenizer(metadata).warnings == ()
+
+
+@pytest.mark.parametrize("name", FLAGS)
+@pytest.mark.parametrize("model", KINDS)
+def test_flags(model: str, name: str) -> None:
+    """Refused by both or by neither."""
+    values: dict[str, object] = {"model": model, "unknown_token_id": 0, "scores": [0.0] * 257, name: 1}
+    metadata = byte_pair_metadata(["a b"], (), **values)
+    said = []
+    for build in (outline_tokenizer, load_tokenizer):
+        try:
+            build(metadata)
+            said.append("")
+        except CauserieError as error:
+            said.append(error.title)
+    assert said[0] == said[1] and (not said[0] or name in said[0])
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
