@@ -10,7 +10,7 @@ MAGIC = b"GGUF"
 SUPPORTED_VERSIONS = (2, 3)
 
 _PREDECESSORS = {b"tjgg": "GGJT", b"lmgg": "GGML", b"fmgg": "GGMF", b"algg": "GGLA"}
-_LFS_SIZE = re.compile(rb"^size (\d{1,20})$", re.MULTILINE)
+_LFS_SIZE = re.compile(rb"^size (\d{1,20})\r?$", re.MULTILINE)
 
 
 def check_magic(start: bytes, file_name: str) -> None:

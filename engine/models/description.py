@@ -139,7 +139,7 @@ def describe(metadata: Metadata, n_vocabulary: int) -> ModelDescription:
     n_kv_heads = keys.count_of_layers("attention.head_count_kv", n_layers, n_heads)
     if n_heads % n_kv_heads:
         raise ModelFileError(
-            f"{architecture}.attention.head_count_kv is {n_kv_heads}, "
+            f"{metadata.file_name}: {architecture}.attention.head_count_kv is {n_kv_heads}, "
             f"which does not divide the {n_heads} heads."
         )
     head_size = _head_size(keys, width, n_heads)
@@ -227,7 +227,8 @@ class _Keys:
 def _head_size(keys: _Keys, width: int, n_heads: int) -> int:
     if not keys.has("attention.key_length") and width % n_heads:
         raise ModelFileError(
-            f"{keys.prefix}attention.head_count is {n_heads}, which does not divide the width of {width}."
+            f"{keys.metadata.file_name}: {keys.prefix}attention.head_count is {n_heads}, "
+            f"which does not divide the width of {width}."
         )
     head_size = keys.count("attention.key_length", width // n_heads)
     value_size = keys.count("attention.value_length", head_size)
@@ -286,7 +287,9 @@ def _sliding_layers(keys: _Keys, architecture: str, n_layers: int) -> tuple[bool
         else:
             layers = [bool(item) for item in metadata.get_ints(key, minimum=0, maximum=1)]
         if len(layers) != n_layers:
-            raise ModelFileError(f"{key} has {len(layers)} entries for {n_layers} layers.")
+            raise ModelFileError(
+                f"{metadata.file_name}: {key} has {len(layers)} entries for {n_layers} layers."
+            )
         return tuple(layers)
     period = metadata.get_int(key, SLIDING_PERIODS.get(architecture, 0), minimum=0, maximum=MAX_LAYERS)
     return tuple(period == 0 or (layer + 1) % period != 0 for layer in range(n_layers))

@@ -18,6 +18,8 @@ ScalingKind = Literal["none", "linear", "yarn", "longrope"]
 SCALING_KINDS = ("none", "linear", "yarn", "longrope")
 
 MIN_FACTOR = 1e-3
+MAX_LENGTH = 1e6
+"""Of rotated vectors, relative to what they were; far above every model."""
 MAX_CONTEXT = (1 << 31) - 1
 
 WHOLE_RAMP = frozenset({"gpt-oss"})
@@ -65,7 +67,9 @@ def describe_rope(
     prefix = f"{architecture}.rope."
     n_dims = metadata.get_int(prefix + "dimension_count", head_size, minimum=1, maximum=head_size)
     if n_dims % 2:
-        raise ModelFileError(f"{prefix}dimension_count is {n_dims}; an even number is needed.")
+        raise ModelFileError(
+            f"{metadata.file_name}: {prefix}dimension_count is {n_dims}; an even number is needed."
+        )
     base = metadata.get_float(prefix + "freq_base", 10_000.0, minimum=1.0)
     kind = metadata.get_string(prefix + "scaling.type", "linear") or "none"
     if kind not in SCALING_KINDS:
@@ -111,10 +115,10 @@ def _factor(metadata: Metadata, prefix: str) -> float:
 
 def _attention_factor(metadata: Metadata, architecture: str, kind: str, factor: float) -> float:
     prefix = f"{architecture}.rope.scaling."
-    given = metadata.get_float(prefix + "attn_factor", 1.0, minimum=0.0) or 1.0
+    given = metadata.get_float(prefix + "attn_factor", 1.0, minimum=0.0, maximum=MAX_LENGTH) or 1.0
     if kind != "yarn":
         return given
-    whole_of_yarn = metadata.get_float(prefix + "yarn_attn_factor", 0.0)
+    whole_of_yarn = metadata.get_float(prefix + "yarn_attn_factor", 0.0, maximum=MAX_LENGTH)
     if whole_of_yarn > 0:
         return given * whole_of_yarn
     whole = metadata.get_float(prefix + "yarn_log_multiplier", 0.0, minimum=0.0)
@@ -134,7 +138,9 @@ def _ramp(
     fast = metadata.get_float(prefix + "yarn_beta_fast", 32.0, minimum=1e-6)
     slow = metadata.get_float(prefix + "yarn_beta_slow", 1.0, minimum=1e-6)
     if base == 1.0:
-        raise ModelFileError(f"{architecture}.rope.freq_base is 1, with which YaRN is not defined.")
+        raise ModelFileError(
+            f"{metadata.file_name}: {architecture}.rope.freq_base is 1, with which YaRN is not defined."
+        )
 
     def pair(turns: float) -> float:
         return n_dims * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(base))

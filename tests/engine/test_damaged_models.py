@@ -71,6 +71,8 @@ HYPER_PARAMETERS: list[tuple[str, Any]] = [
     ("rope.freq_base", -10000.0),
     ("rope.freq_base", NAN),
     ("rope.freq_base", float("inf")),
+    ("rope.scaling.attn_factor", 1e30),
+    ("rope.scaling.attn_factor", NAN),
     ("attention.layer_norm_rms_epsilon", NAN),
     ("attention.layer_norm_rms_epsilon", -1.0),
     ("embedding_length", 0),
@@ -85,7 +87,8 @@ HYPER_PARAMETERS: list[tuple[str, Any]] = [
 )
 def test_hyper_parameters(tmp_path: Path, key: str, value: Any) -> None:
     path = write_tiny_model(tmp_path / "m.gguf", metadata={f"llama.{key}": value})
-    assert f"llama.{key}" in refusal(path).title
+    title = refusal(path).title
+    assert f"llama.{key}" in title and "m.gguf" in title
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from tests.helpers.raw_gguf import gguf, tensor, uint64
         (b"<!DOCTYPE html><html>", "web page"),
         (b"\n <html lang='en'>", "web page"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 98362432\n", "98362432 bytes"),
+        (b"version https://git-lfs.github.com/spec/v1\r\noid sha256:00\r\nsize 123\r\n", "123 bytes"),
         (b"version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer"),
         (uint64(64) + b'{"__metadata__":{}}', "safetensors"),
         (b"something else entirely", "is no GGUF file"),
