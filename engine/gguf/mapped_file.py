@@ -7,6 +7,7 @@ reading it is an error like any other.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import mmap
 import os
@@ -19,6 +20,10 @@ from numpy.typing import NDArray
 
 from engine.errors import ModelFileError
 from engine.gguf.recognise import check_magic
+
+
+_FULL = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+"""What the system lacks, which says nothing about the file."""
 
 
 class MappedFile:
@@ -109,4 +114,5 @@ def _open_and_map(path: Path) -> tuple[io.FileIO, mmap.mmap]:
         ) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ModelFileError(f"{path.name} cannot be read: {reason}.") from error
+        advice = "Close other programs, then try again." if getattr(error, "errno", 0) in _FULL else ""
+        raise ModelFileError(f"{path.name} cannot be read: {reason}.", advice) from error

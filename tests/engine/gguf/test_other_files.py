@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -90,3 +91,22 @@ def test_permission_denied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(os, "open", deny)
     with pytest.raises(ModelFileError, match="permission denied"):
         GGUFFile.open(path)
+
+
+@pytest.mark.parametrize("lack", [errno.ENOMEM, errno.EMFILE, errno.ENFILE])
+def test_what_the_system_lacks_is_not_the_fault_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lack: int
+) -> None:
+    path = tmp_path / "sound.gguf"
+    path.write_bytes(gguf())
+
+    def fail(*_: object, **__: object) -> int:
+        raise OSError(lack, os.strerror(lack))
+
+    for call in ("os.open", "mmap.mmap"):
+        with monkeypatch.context() as patched:
+            patched.setattr(call, fail)
+            with pytest.raises(ModelFileError) as caught:
+                GGUFFile.open(path)
+        assert os.strerror(lack) in caught.value.title and "Download" not in caught.value.advice
+    GGUFFile.open(path).close()
