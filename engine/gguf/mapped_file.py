@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from engine.errors import ModelFileError
 from engine.gguf.recognise import check_magic
 
-
 _FULL = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 """What the system lacks, which says nothing about the file."""
 
