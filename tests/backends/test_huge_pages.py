@@ -47,7 +47,7 @@ def test_pages_are_small_at_first_and_huge_later() -> None:
     avoid_huge_pages(memory)
     memory[:] = COUNTS
     assert huge_bytes(memory) == 0
-    moving = HugePages(memory)
+    moving = HugePages(memory, delay=0)
     moving.wait()
     assert huge_bytes(memory) > COUNTS.size / 2
     moving.stop()
@@ -57,7 +57,7 @@ def test_pages_are_small_at_first_and_huge_later() -> None:
 def test_content_can_be_read_while_it_is_moved() -> None:
     memory = aligned_memory(COUNTS.size)
     memory[:] = COUNTS
-    moving = HugePages(memory)
+    moving = HugePages(memory, delay=0)
     for _ in range(5):
         np.testing.assert_array_equal(memory, COUNTS)
     moving.stop()
@@ -77,7 +77,7 @@ def test_memory_smaller_than_a_page(nbytes: int) -> None:
     memory = aligned_memory(nbytes)
     avoid_huge_pages(memory)
     memory[:] = 7
-    HugePages(memory).wait()
+    HugePages(memory, delay=0).wait()
     assert (memory == 7).all()
 
 
@@ -86,7 +86,7 @@ def test_a_system_without_huge_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = aligned_memory(3 * HUGE_PAGE)
     avoid_huge_pages(memory)
     memory[:] = 7
-    HugePages(memory).wait()
+    HugePages(memory, delay=0).wait()
     assert (memory == 7).all()
 
 
@@ -98,3 +98,10 @@ def test_parts_of_an_arena() -> None:
     with pytest.raises(ValueError, match="808 left"):
         arena.take(809)
     assert arena.take(808).size == 808
+
+
+def test_stopping_does_not_wait_for_the_beginning() -> None:
+    memory = aligned_memory(COUNTS.size)
+    moving = HugePages(memory, delay=3600)
+    moving.stop()
+    moving.wait()

@@ -27,11 +27,17 @@ def avoid_huge_pages(memory: NDArray[np.uint8]) -> None:
     _advise(*_whole_pages(memory), _MADV_NOHUGEPAGE)
 
 
+DELAY = 0.5
+"""Seconds from loading to the first move: a first answer is waited for, and has the memory to itself."""
+
+
 class HugePages:
     """A thread that moves memory to huge pages.  Its content stays as it is, and readable all the time."""
 
-    def __init__(self, memory: NDArray[np.uint8]) -> None:
+    def __init__(self, memory: NDArray[np.uint8], delay: float = DELAY) -> None:
+        """delay: seconds until it begins."""
         self._memory = memory
+        self._delay = delay
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._move, name="causerie-huge-pages", daemon=True)
         self._thread.start()
@@ -47,6 +53,8 @@ class HugePages:
 
     def _move(self) -> None:
         start, length = _whole_pages(self._memory)
+        if self._stopped.wait(self._delay):
+            return
         if not _advise(start, length, _MADV_HUGEPAGE):
             return
         for page in range(start, start + length, HUGE_PAGE):
