@@ -53,8 +53,15 @@ RULES: tuple[PreTokenizer, ...] = (
     PreTokenizer(
         "dbrx",
         (published.LLAMA3,),
-        ("smaug", "smaug-bpe", "chatglm-bpe", "glm4"),
+        ("smaug", "smaug-bpe", "chatglm-bpe"),
         checked=f"{_IDS} (llama-bpe has the same pattern)",
+    ),
+    PreTokenizer(
+        "glm4",
+        (published.LLAMA3,),
+        ("glm5",),
+        ignore_merges=True,
+        checked=f"{_IDS} (llama-bpe has the same pattern and takes whole words too)",
     ),
     PreTokenizer(
         "qwen2",

@@ -107,7 +107,7 @@ def test_rules_that_must_be_known(name: str) -> None:
 
 def test_only_some_families_take_whole_words_and_begin_with_bos() -> None:
     whole = {rule.name for rule in RULES if rule.ignore_merges}
-    assert whole == {"llama-bpe", "tekken", "granite-embed-multi-97m", "minicpm5", "youtu"}
+    assert whole == {"llama-bpe", "glm4", "tekken", "granite-embed-multi-97m", "minicpm5", "youtu"}
     assert {rule.name for rule in RULES if rule.add_bos} == {"llama-bpe", "tekken", "gemma4"}
 
 
