@@ -25,7 +25,8 @@ _CHINESE = (
 )
 _SIGN = rf"!-/:-@\[-`{{-~\p{{P}}{_CHINESE}"
 _WORDS = regex.compile(rf"[{_SIGN}]|[^\s{_SIGN}]+")
-_LEFT_OUT = regex.compile(r"[\p{C}\ufffd--\t\n\r]", regex.V1)
+# Not \p{C}: characters that nobody has assigned yet become the unknown token.
+_LEFT_OUT = regex.compile(r"[\p{Cc}\p{Cf}\p{Co}\ufffd--\t\n\r]", regex.V1)
 _ACCENTS = regex.compile(r"\p{Mn}")
 
 

@@ -62,6 +62,15 @@ def test_control_characters_are_left_out_and_every_space_separates() -> None:
     assert texts_of(tokenizer, " \n") == []
 
 
+def test_what_is_no_character_yet_is_unknown_and_what_never_will_be_is_left_out() -> None:
+    """Ids of the library `tokenizers` with the vocabulary of bge."""
+    tokenizer = published("bert-bge")
+    for text in ("\U0003a7a7", "\U0008d5ae", "a\U000d9105"):  # unassigned
+        assert tokenizer.encode(text, parse_special=False) == [tokenizer.unk_id]
+    for text in ("\ue000", "\U00100f05", "\u200b", "\x07", "\ufffd"):  # private use, format, control
+        assert tokenizer.encode(text, parse_special=False) == []
+
+
 def test_a_whole_prompt_stands_between_two_special_tokens() -> None:
     tokenizer = tokenizer_of(["▁a"])
     assert tokenizer.encode("a", parse_special=True, add_special=True) == [2, 4, 3]
