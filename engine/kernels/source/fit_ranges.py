@@ -39,20 +39,22 @@ def fit(x, part, most, out):
                 sum_q += q
                 sum_qq += q * q
                 sum_xq += value * q
+            # Without a minimum, which is all there is to find where every weight gets the same q.
+            bottom = np.float64(0)
+            step = sum_xq / sum_qq
             spread = size * sum_qq - sum_q * sum_q
             if spread > np.float64(0):
-                step = (size * sum_xq - sum_q * sum_x) / spread
-                bottom = (sum_qq * sum_x - sum_q * sum_xq) / spread
-                if bottom > np.float64(0):
-                    bottom = np.float64(0)
-                    step = sum_xq / sum_qq
-                # what the error lacks of the sum of squares of x, which all trials share
-                gain = 2 * (step * sum_xq + bottom * sum_x) - step * step * sum_qq
-                gain -= size * bottom * bottom + 2 * step * bottom * sum_q
-                if gain > best:
-                    best = gain
-                    out[part, 0] = np.float32(step)
-                    out[part, 1] = np.float32(-bottom)
+                lowest = (sum_qq * sum_x - sum_q * sum_xq) / spread
+                if lowest <= np.float64(0):
+                    bottom = lowest
+                    step = (size * sum_xq - sum_q * sum_x) / spread
+            # what the error lacks of the sum of squares of x, which all trials share
+            gain = 2 * (step * sum_xq + bottom * sum_x) - step * step * sum_qq
+            gain -= size * bottom * bottom + 2 * step * bottom * sum_q
+            if gain > best:
+                best = gain
+                out[part, 0] = np.float32(step)
+                out[part, 1] = np.float32(-bottom)
 
 
 # pythran export fit_ranges(float32[:,:] order(C), int, float32[:,:] order(C), int)

@@ -30,6 +30,9 @@ def choose(x, part, fitted, units, most, most_scale, codes, quants):
     near_minimum = 0
     if minimum_unit > np.float64(0):
         near_minimum = int(np.float64(fitted[part, 1]) / minimum_unit + 0.5)
+    # A small unit that was rounded down in half precision asks for more than there is.
+    near_scale = min(near_scale, most_scale)
+    near_minimum = min(near_minimum, most_scale)
     best = np.float64(-1)
     best_scale = 0
     best_minimum = 0

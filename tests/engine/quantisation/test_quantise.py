@@ -33,6 +33,17 @@ WORST_ERROR = {
 """Of the largest magnitude of a block: about half a step, a whole one at the end the signed types cut off."""
 
 
+PATTERNS = {
+    "equal": np.ones(256),
+    "equal in one part": np.repeat([1, 0], [32, 224]),
+    "equal in each part": np.repeat([1, -0.5, 0.25, 1, 0, 0.75, -1, 0.5], 32),
+    "two values": np.tile([1, 0.999], 128),
+    "two signs": np.tile([1, -1], 128),
+    "one larger": np.repeat([1, 0.5], [1, 255]),
+}
+"""float64[256] weights."""
+
+
 def sample_weights() -> np.ndarray:
     """float32[512] in groups of very different size, one of them zero."""
     sizes = np.array([1, -0.5, 0.01, 3, 0, 1e-3, 100, 2], np.float32)
@@ -95,6 +106,33 @@ def test_error_is_about_half_a_step(type_name: str) -> None:
     largest = np.abs(weights).max()
     assert np.abs(values - weights).max() <= WORST_ERROR[type_name] * largest
     assert TENSOR_TYPES[type_name].block_size == 1 or np.any(values != weights)
+
+
+@pytest.mark.parametrize("type_name", BLOCK_TYPES)
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_weights_without_variety(type_name: str, pattern: str) -> None:
+    """Searches for a spread of the weights have nothing to find where all of them are the same."""
+    for size in (1e-3, 0.02, 1.0, 3.0, 1000.0):
+        for sign in (1, -1):
+            weights = (PATTERNS[pattern] * (sign * size)).astype(np.float32)
+            decoded = dequantise(make_tensor("w", weights.reshape(1, -1), type_name))[0]
+            worst = np.abs(decoded - weights).max() / np.abs(weights).max()
+            assert worst <= WORST_ERROR[type_name], (size, sign)
+
+
+@pytest.mark.parametrize("type_name", BLOCK_TYPES)
+def test_small_weights_keep_most_of_their_precision(type_name: str) -> None:
+    """Down to where half precision has hardly any digits for the unit of a block's scales."""
+    weights = np.random.default_rng(7).standard_normal((32, 256)).astype(np.float32)
+
+    def error(size: float) -> float:
+        scaled = weights * np.float32(size)
+        decoded = dequantise(make_tensor("w", scaled, type_name))
+        return float(np.linalg.norm(decoded - scaled) / np.linalg.norm(scaled))
+
+    usual = error(1.0)
+    for size in (100.0, 0.1, 0.01, 3e-3, 1e-3, 5e-4):
+        assert error(size) < 1.3 * usual + 0.002, size
 
 
 @pytest.mark.parametrize("type_name", BLOCK_TYPES)
