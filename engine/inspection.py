@@ -74,11 +74,15 @@ class ModelOutline:
         return [name for name in self.tensors if name not in self.weights and not self._is_spare(name)]
 
     def _is_spare(self, name: str) -> bool:
-        """Tables of rotations, which we compute, and layers beyond the last (for guessing ahead)."""
+        """Tables of rotations, which we compute, and layers beyond the last that guess ahead."""
         if name.startswith("rope_") or "attn_rot_embd" in name:
             return True
-        layer = name.removeprefix("blk.").partition(".")[0]
-        return name.startswith("blk.") and layer.isdecimal() and int(layer) >= self.description.n_layers
+        layer = _layer_of(name)
+        return layer >= self.description.n_layers and layer in self._guessing_layers
+
+    @cached_property
+    def _guessing_layers(self) -> set[int]:
+        return {_layer_of(name) for name in self.tensors if ".nextn." in name}
 
     def memory_on(self, backend: Backend) -> MemoryEstimate:
         """What loading and running with a full context will take there."""
@@ -92,6 +96,12 @@ class ModelOutline:
             name: replace(tensor, data=nothing, offset=0, source=None)
             for name, tensor in self.tensors.items()
         }
+
+
+def _layer_of(name: str) -> int:
+    """The layer that a tensor belongs to; -1 for none."""
+    number = name.removeprefix("blk.").partition(".")[0]
+    return int(number) if name.startswith("blk.") and number.isdecimal() else -1
 
 
 def outline(file: GGUFFile, settings: LoadSettings) -> ModelOutline:

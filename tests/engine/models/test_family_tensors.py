@@ -95,6 +95,7 @@ def test_a_bias_without_the_other_two_is_missed_by_name(name: str, lost: str, tm
         ("rope_factors_long.weight", False),
         ("blk.1.attn_rot_embd.weight", False),
         ("blk.2.nextn.eh_proj.weight", False),  # of a layer that guesses ahead, beyond the last
+        ("blk.2.attn_norm.weight", True),  # a layer more than the file counts
     ],
 )
 def test_tensors_that_nothing_uses_are_told(name: str, told: bool, tmp_path: Path) -> None:
@@ -103,3 +104,11 @@ def test_tensors_that_nothing_uses_are_told(name: str, told: bool, tmp_path: Pat
     with GGUFFile.open(path) as file:
         notices = outline(file, LoadSettings()).notices
     assert any(name in notice for notice in notices) == told
+
+
+def test_all_tensors_of_a_layer_that_guesses_ahead_are_spare(tmp_path: Path) -> None:
+    names = ("blk.2.attn_norm.weight", "blk.2.nextn.eh_proj.weight")
+    extra = {name: make_tensor(name, np.ones(32, np.float32)) for name in names}
+    path = write_tiny_model(tmp_path / "m.gguf", n_layers=2, extra_tensors=extra)
+    with GGUFFile.open(path) as file:
+        assert outline(file, LoadSettings()).notices == ()
