@@ -56,8 +56,11 @@ def one_line(text: str) -> str:
 
 
 def shortened(text: str, limit: int = LONGEST_LINE) -> str:
-    """At most limit characters; where some are left out the last one is an ellipsis."""
-    return text if len(text) <= limit else text[: limit - 1] + "\u2026"
+    """At most limit characters; where some are left out of the middle an ellipsis stands for them."""
+    if len(text) <= limit:
+        return text
+    end = limit // 2
+    return text[: limit - end - 1] + "\u2026" + text[-end:]
 
 
 def json_text(content: object, *, indent: int | None = None) -> str:

@@ -31,8 +31,8 @@ def test_json_is_safe_for_a_terminal_and_means_the_same():
 
 
 def test_no_line_is_endless(capsys):
-    shown = terminal.one_line("x" * 10_000_000)
-    assert len(shown) == terminal.LONGEST_LINE and shown.endswith("x\u2026")
+    shown = terminal.one_line("x" * 10_000_000 + " is wrong")
+    assert len(shown) == terminal.LONGEST_LINE and "x\u2026x" in shown and shown.endswith(" is wrong")
     assert terminal.one_line("x" * terminal.LONGEST_LINE) == "x" * terminal.LONGEST_LINE
     terminal.tell("y" * 10_000_000)
     terminal.tell_error(CauserieError("z" * 10_000_000))
