@@ -88,8 +88,7 @@ def _generate(
         while reason is None:
             logits = session.decode(reply.ids[-1]) if reply.ids else session.logits
             assert logits is not None
-            allowed = constraint.allowed() if constraint else None
-            choice = sampler.sample(logits[:n_vocab], session.tokens, allowed)
+            choice = sampler.sample(logits[:n_vocab], session.tokens, constraint)
             if choice.token in tokenizer.eog_ids:
                 reason = "stop"
                 break

@@ -8,7 +8,7 @@ States have numbers; transitions are worked out when first asked for, and kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +41,11 @@ class Automaton:
 
     def __init__(self, program: Program) -> None:
         self._program = program
+        self._classes: list[int] = program.classes.tolist()
         self._callers: dict[tuple[int, frozenset[int]], int] = {}
         self._caller_records: list[tuple[int, frozenset[int]]] = [(-1, frozenset())]
         self._numbers: dict[tuple[frozenset[tuple[int, frozenset[int]]], bool], int] = {}
+        self._numbers_behind: dict[frozenset[tuple[int, frozenset[int]]], int] = {}
         self._threads: list[Threads] = []
         self._accepting: list[bool] = []
         self._table = np.full((16, len(program.samples)), UNKNOWN, np.int32)
@@ -78,7 +80,7 @@ class Automaton:
             assert isinstance(read, Read)
             if read.first <= byte <= read.last:
                 follow[read.follow] = follow.get(read.follow, frozenset()) | callers
-        found = self._state(follow) if follow else DEAD
+        found = self._behind(follow) if follow else DEAD
         self._table[state, byte_class] = found
         return found
 
@@ -96,10 +98,20 @@ class Automaton:
     def follow(self, state: int, text: bytes) -> int:
         """The state after text."""
         for byte in text:
-            state = self.step(state, byte)
             if state == DEAD:
                 break
+            byte_class = self._classes[byte]
+            known = int(self._table[state, byte_class])
+            state = self.step_class(state, byte_class) if known == UNKNOWN else known
         return state
+
+    def _behind(self, follow: dict[int, frozenset[int]]) -> int:
+        """The state that is reached from these steps; many bytes lead to the same ones."""
+        key = frozenset(follow.items())
+        number = self._numbers_behind.get(key)
+        if number is None:
+            number = self._numbers_behind[key] = self._state(follow)
+        return number
 
     def _state(self, begin: dict[int, frozenset[int]]) -> int:
         """The number of the state that is reached from these steps without reading anything."""
@@ -166,7 +178,14 @@ class _Closure:
                     self._call(number, call, caller)
                 case Return():
                     self._return(caller)
-        return {number: self._interned(self._reached[number]) for number in reads}, self._accepting
+        known: dict[frozenset[int], frozenset[int]] = {}  # most steps have the same callers
+        threads: Threads = {}
+        for number in reads:
+            callers = frozenset(self._reached[number])
+            if callers not in known:
+                known[callers] = self._interned(callers)
+            threads[number] = known[callers]
+        return threads, self._accepting
 
     def _reach(self, step: int, caller: int) -> None:
         known = self._reached.setdefault(step, set())
@@ -192,7 +211,7 @@ class _Closure:
             for outer in callers:
                 self._reach(follow, outer)
 
-    def _interned(self, callers: set[int]) -> frozenset[int]:
+    def _interned(self, callers: frozenset[int]) -> frozenset[int]:
         """The callers with those made on the way turned into records, the outer ones first."""
         waiting = [caller for caller in callers if caller < 0]
         while waiting:
@@ -209,5 +228,5 @@ class _Closure:
                 self._made[new] = self._intern(call.follow, self._known(outer))
         return self._known(callers)
 
-    def _known(self, callers: set[int]) -> frozenset[int]:
+    def _known(self, callers: Iterable[int]) -> frozenset[int]:
         return frozenset(caller if caller >= 0 else self._made[caller] for caller in callers)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from engine.grammar.automaton import DEAD, Automaton
 from engine.grammar.expressions import Grammar
 from engine.grammar.program import compile_grammar
-from engine.grammar.token_tree import token_tree
+from engine.grammar.token_tree import LONGEST_TOKEN, token_tree
 from engine.tokenizers import Tokenizer
 
 MASKS_KEPT = 128
@@ -37,10 +37,14 @@ class Constraint:
 
     def allows(self, token: int) -> bool:
         """Whether token may come next."""
+        mask = self._masks.get(self._state)
+        if mask is not None:
+            return bool(mask[token])
         if token in self._tokenizer.eog_ids:
             return self._automaton.is_accepting(self._state)
         piece = self._tokenizer.piece(token)
-        return bool(piece) and self._automaton.follow(self._state, piece) != DEAD
+        fits = 0 < len(piece) <= LONGEST_TOKEN
+        return fits and self._automaton.follow(self._state, piece) != DEAD
 
     def allowed(self) -> NDArray[np.bool_]:
         """bool[n_tokens], not to be written to: the tokens that may come next.

@@ -18,8 +18,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import SettingsError
+from engine.errors import NoAllowedTokenError, SettingsError
 from engine.sampling import filters, penalties
+from engine.sampling.allowed import AllowedTokens, allowed_places
 from engine.sampling.history import TokenHistory
 from engine.sampling.mirostat import Mirostat
 from engine.sampling.numbers import (
@@ -86,33 +87,48 @@ class Sampler:
         return [keep for is_on, keep in chain if is_on]
 
     def sample(
-        self, logits: Logits, history: Sequence[int], allowed: NDArray[np.bool_] | None = None
+        self,
+        logits: Logits,
+        history: Sequence[int],
+        allowed: AllowedTokens | NDArray[np.bool_] | None = None,
     ) -> Choice:
         """The next token after history (prompt and reply so far), from float32[vocabulary] logits.
 
-        allowed: bool[vocabulary]; false: never chosen.  From one call to the next a history only grows.
-        The logits are left as they are.  Raises `InvalidNumbersError` where the model gives no number at all,
-        and `NoAllowedTokenError` where bans and allowed leave no token.
+        allowed: bool[vocabulary], or what tells for each token; false: never chosen.  From one call to the
+        next a history only grows.  The logits are left as they are.  Raises `InvalidNumbersError` where the
+        model gives no number at all, and `NoAllowedTokenError` where bans and allowed leave no token.
         """
         raw = sound_logits(logits)
-        adjusted = self._adjusted(raw, history, allowed)
-        if self.settings.temperature <= GREEDY_BELOW:
-            token = int(np.argmax(adjusted))
-        elif self.settings.mirostat:
-            token = self._draw_steadily(adjusted)
-        else:
-            token = self._draw(adjusted)
+        adjusted = self._adjusted(raw, history)
+        places = None if allowed is None else allowed_places(adjusted, allowed, self._n_looked_at())
+        if places is not None:
+            if not len(places):
+                raise NoAllowedTokenError("No token may follow: everything is ruled out.")
+            adjusted = adjusted[places]
+        place = self._place_in(possible_logits(adjusted))
+        token = place if places is None else int(places[place])
         return Choice(token, log_probability(raw, token))
 
-    def _adjusted(self, logits: Logits, history: Sequence[int], allowed: NDArray[np.bool_] | None) -> Logits:
-        """Logits after biases, bans and penalties; minus infinity where a token is not allowed."""
+    def _n_looked_at(self) -> int:
+        """How many of the likeliest tokens any choice is made from; 0: of all."""
+        settings = self.settings
+        if settings.temperature <= GREEDY_BELOW:
+            return 1
+        return 0 if settings.mirostat or settings.top_n_sigma > 0 else max(0, settings.top_k)
+
+    def _place_in(self, logits: Logits) -> int:
+        if self.settings.temperature <= GREEDY_BELOW:
+            return int(np.argmax(logits))
+        return self._draw_steadily(logits) if self.settings.mirostat else self._draw(logits)
+
+    def _adjusted(self, logits: Logits, history: Sequence[int]) -> Logits:
+        """Logits after biases, bans and penalties."""
         settings = self.settings
         penalises = settings.repetition_window != 0 and (
             settings.repetition_penalty != 1 or settings.presence_penalty or settings.frequency_penalty
         )
         repels = settings.dry_multiplier > 0 and settings.dry_window != 0
-        changes = settings.logit_bias or settings.banned_tokens or penalises or repels or allowed is not None
-        if not changes:
+        if not (settings.logit_bias or settings.banned_tokens or penalises or repels):
             return logits
         adjusted = logits.copy()
         with np.errstate(over="ignore", invalid="ignore"):
@@ -137,9 +153,8 @@ class Sampler:
                     breaks=self._breaks_sequence,
                     spared=self._never_penalised,
                 )
-        if allowed is not None:
-            adjusted[np.flatnonzero(~allowed)] = -np.inf  # by places: a mask of many changes is slow
-        return possible_logits(adjusted)
+        # Infinities may have met: what is no number comes last.
+        return np.where(np.isnan(adjusted), np.float32(-np.inf), adjusted)
 
     def _recent(self, history: Sequence[int], window: int) -> NDArray[np.int64]:
         """The last tokens of a window; -1: all."""
