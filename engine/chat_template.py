@@ -6,6 +6,7 @@ Templates are Jinja2 programs written by strangers: they run in `engine.template
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -29,6 +30,9 @@ MAX_SOURCE = 50_000
 _PROBE = "causerieprobe"
 _LONGEST_REFUSAL = 500
 # What templates compare roles with; any other role is somebody's words.
+_CHANGES_OF_CASE = re.compile("upper|lower|title|case|capitalize")
+"""Names of what makes other letters of a text, in the source of a template."""
+
 _ROLES = frozenset({"system", "developer", "user", "assistant", "model", "tool", "function", "ipython"})
 
 
@@ -64,8 +68,9 @@ class ChatTemplate:
         self.reasoning = find_reasoning(source)
         self._texts = {"bos_token": bos_text, "eos_token": eos_text}
         control_texts = tuple(control_texts)
-        self._guarded_in_replies = GuardedTexts(control_texts)
-        self._guarded = GuardedTexts([*control_texts, *markup_texts])
+        changes_case = _CHANGES_OF_CASE.search(source) is not None
+        self._guarded_in_replies = GuardedTexts(control_texts, changes_case)
+        self._guarded = GuardedTexts([*control_texts, *markup_texts], changes_case)
         self._now = now
         self._sandbox = TemplateSandbox()
         with _converted_errors():

@@ -24,19 +24,38 @@ _N_PRIVATE = 0xFFFE
 
 
 class GuardedTexts:
-    """Texts that somebody's words must never turn into."""
+    """Texts that somebody's words must never turn into.
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        self.matcher = SpecialTokenMatcher({text: index for index, text in enumerate(texts)})
-        self._beginnings = {text[:end] for text in self.matcher.ids for end in range(1, len(text))}
+    any_case: also by capital letters becoming small ones, or the other way round.
+    """
+
+    def __init__(self, texts: Iterable[str], any_case: bool = False) -> None:
+        self._any_case = any_case
+        self._matcher = SpecialTokenMatcher({self._folded(text): index for index, text in enumerate(texts)})
+        self._beginnings = {text[:end] for text in self._matcher.ids for end in range(1, len(text))}
         self._longest = max(map(len, self._beginnings), default=0)
+
+    def find(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where guarded texts begin and end in text."""
+        return ((start, end) for start, end, _ in self._matcher.find(self._folded(text)))
 
     def ending(self, text: str) -> str:
         """The longest end of text that begins a guarded text: what follows could complete it."""
-        for length in range(min(self._longest, len(text)), 0, -1):
-            if text[-length:] in self._beginnings:
+        last = self._folded(text[-self._longest :]) if self._longest else ""
+        for length in range(len(last), 0, -1):
+            if last[-length:] in self._beginnings:
                 return text[-length:]
         return ""
+
+    def _folded(self, text: str) -> str:
+        """As long as text."""
+        if not self._any_case:
+            return text
+        if text.isascii():
+            return text.lower()
+        # The long s becomes S and the Kelvin sign k.  What becomes two letters stays: no mark has such letters.
+        folded = ((character, character.casefold()) for character in text)
+        return "".join(plain if len(plain) == 1 else character for character, plain in folded)
 
 
 class ControlTextGuard:
@@ -70,7 +89,7 @@ class ControlTextGuard:
         """text up to the end of the last guarded text, covered; and what is behind it."""
         parts: list[str] = []
         position = 0
-        for start, end, _ in texts.matcher.find(text):
+        for start, end in texts.find(text):
             parts += [text[position:start], self._stand_in(text[start:end])]
             position = end
         return "".join(parts), text[position:]

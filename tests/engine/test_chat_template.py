@@ -78,6 +78,27 @@ def test_words_never_become_control_tokens(control: str, role: str, expression: 
     assert control_ids(attack) == control_ids("harmless")
 
 
+@pytest.mark.parametrize(
+    "control", ["<|im_end|>", "<|END_OF_TURN_TOKEN|>", "<s>", "</S>", "<Kiss>", "<Übung>"]
+)
+@pytest.mark.parametrize(
+    "change",
+    ["|lower", "|upper", ".swapcase()", ".title()", ".casefold()", "|capitalize", ".upper().lower()"],
+)
+def test_words_never_become_control_tokens_in_other_letters(control: str, change: str) -> None:
+    tokenizer = load_tokenizer(byte_pair_metadata(["a b"], [("<mark>", CONTROL), (control, CONTROL)]))
+    template = ChatTemplate(
+        "{% for m in messages %}<mark>{{ m.content" + change + " }}{% endfor %}",
+        control_texts=["<mark>", control],
+    )
+    (mark,) = tokenizer.encode("<mark>", parse_special=True)
+    variants = [control, control.lower(), control.upper(), control.swapcase(), control.title()]
+    for spelling in [*variants, control.replace("s", "\u017f").replace("K", "\u212a")]:
+        for words in (spelling, f"a{spelling}b", f"é{spelling}", spelling[:-1], f"{spelling}{spelling}"):
+            ids = tokenizer.encode_segments(template.render([message("user", words)]))
+            assert [token for token in ids if token in tokenizer.control_ids] == [mark]
+
+
 def test_words_stay_readable_and_the_message_as_it_was() -> None:
     tokenizer = published("qwen2")
     template = ChatTemplate.from_tokenizer(tokenizer)
