@@ -33,6 +33,7 @@ from engine.models.registry import plan_layers
 from engine.tensor import Tensor
 
 QUANTISATION_VERSION = 2
+OUTPUT = "output.weight"
 LONG_ROPE_FACTORS = frozenset({"rope_factors_long.weight", "rope_factors_short.weight"})
 """Of which a context uses one."""
 NO_VOCABULARY = {"tokenizer.ggml.model": "no_vocab"}
@@ -87,6 +88,8 @@ def convert_checkpoint(
             for tensor in tensors
         ]
         values["general.file_type"] = FILE_TYPES[common.name]
+        if config.get("tie_word_embeddings") is False and not any(s.name == OUTPUT for s in streams):
+            notices.append("The checkpoint has no output matrix of its own: the embedding takes its place.")
         if vocabulary:
             n_rows = next((s.shape[0] for s in streams if s.name == EMBEDDING), 0)
             tokenizer, tokenizer_notices = tokenizer_metadata(folder, config, n_rows)
@@ -129,7 +132,7 @@ def _converted(
     """The family's tensors; an output that is tied to the embedding is not written twice."""
     tied = config.flag("tie_word_embeddings", default=False)
     for tensor in family.tensors(config, weights):
-        if not (tied and tensor.name == "output.weight"):
+        if not (tied and tensor.name == OUTPUT):
             yield tensor
     weights.require_all_used(family.ARCHITECTURE)
 

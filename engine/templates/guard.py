@@ -53,7 +53,7 @@ class GuardedTexts:
             return text
         if text.isascii():
             return text.lower()
-        # The long s becomes S and the Kelvin sign k.  What becomes two letters stays: no mark has such letters.
+        # The long s becomes S and the Kelvin sign k.  No mark has letters that become two.
         folded = ((character, character.casefold()) for character in text)
         return "".join(plain if len(plain) == 1 else character for character, plain in folded)
 

@@ -321,3 +321,15 @@ def test_a_converted_checkpoint_is_loaded_whole(tmp_path: Path, target: Path) ->
         assert model.tokenizer.n_tokens == model.description.n_vocabulary == rows
         ids = model.tokenizer.encode(truth["texts"][0], parse_special=False, add_special=True)
         assert ids == [model.tokenizer.bos_id, *truth["ids"][0]]
+
+
+@pytest.mark.parametrize(("tied", "n_notices"), [(False, 1), (True, 0)])
+def test_an_output_that_should_be_there_and_is_not(tied: bool, n_notices: int, tmp_path: Path) -> None:
+    """The embedding takes its place, as other programs have it, but not in silence."""
+
+    def without_output(arrays: Arrays) -> Arrays:
+        return {name: array for name, array in arrays.items() if name != "lm_head.weight"}
+
+    folder = changed_checkpoint("llama", tmp_path / "model", {"tie_word_embeddings": tied}, without_output)
+    conversion = convert_checkpoint(folder, tmp_path / "model.gguf", "f32", vocabulary=False)
+    assert len(conversion.notices) == n_notices
