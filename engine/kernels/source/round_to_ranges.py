@@ -33,11 +33,13 @@ def choose(x, part, fitted, units, most, most_scale, codes, quants):
     # A small unit that was rounded down in half precision asks for more than there is.
     near_scale = min(near_scale, most_scale)
     near_minimum = min(near_minimum, most_scale)
+    # Weights so small that half precision has no unit for their steps are all one number.
+    first_minimum = max(near_minimum - 2, 0) if unit > np.float64(0) else 0
     best = np.float64(-1)
     best_scale = 0
     best_minimum = 0
     for scale in range(max(near_scale - 2, 0), min(near_scale + 2, most_scale) + 1):
-        for minimum in range(max(near_minimum - 2, 0), min(near_minimum + 2, most_scale) + 1):
+        for minimum in range(first_minimum, min(near_minimum + 2, most_scale) + 1):
             error = error_of(x, part, unit * scale, minimum_unit * minimum, most)
             if best < np.float64(0) or error < best:
                 best = error
