@@ -22,7 +22,7 @@ def print_facts(facts: ModelFacts) -> None:
         ("memory needed", _memory(facts.memory) if facts.memory else ""),
         ("read in place", _in_place(facts.memory) if facts.memory and facts.memory.mapped else ""),
         ("cannot run", f"{facts.problem} {facts.advice}".strip()),
-        *(("notice", notice) for notice in facts.notices),
+        *(("notice", notice) for notice in _notices(facts)),
     ]
     for label, value in rows:
         if value:
@@ -69,6 +69,15 @@ def _memory(memory: Memory) -> str:
         f"{readable_bytes(memory.arena)} arena, {readable_bytes(memory.program)} program and "
         f"vocabulary); {readable_bytes(free_memory())} are free"
     )
+
+
+def _notices(facts: ModelFacts) -> list[str]:
+    """Those of the file, and what is true at the moment: that it needs more memory than is free."""
+    memory = facts.memory
+    if memory is None or memory.total <= (free := free_memory()):
+        return list(facts.notices)
+    lack = f"It needs {readable_bytes(memory.total)}, and {readable_bytes(free)} of memory are free."
+    return [*facts.notices, f"{lack} A smaller context (--context), or --kv q8, needs less."]
 
 
 def _in_place(memory: Memory) -> str:
@@ -119,7 +128,7 @@ def as_json(facts: ModelFacts, plan: Plan | None = None) -> dict[str, object]:
         },
         "problem": facts.problem,
         "advice": facts.advice,
-        "notices": list(facts.notices),
+        "notices": _notices(facts),
     }
     if plan is not None:
         content["graph"] = plan_json(plan)

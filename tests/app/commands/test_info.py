@@ -16,6 +16,12 @@ from tests.helpers.tiny_model import CHAT_TEMPLATE, write_tiny_model
 FAKE = ("--backend", "fake")
 
 
+def test_more_memory_than_is_free_is_a_notice(call, call_json, tiny_path):
+    asked = (tiny_path, "-c", str(2**31 - 1), "--backend", "cpu")
+    assert any("of memory are free" in notice for notice in call_json("info", *asked)["notices"])
+    assert "--context" in call("info", *asked)[1]
+
+
 def test_facts_as_json(call_json, tiny_path):
     facts = call_json("info", tiny_path, *FAKE)
     assert facts["family"] == "llama" and facts["name"] == "Tiny llama"
