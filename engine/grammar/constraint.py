@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from engine.grammar.automaton import DEAD, Automaton
 from engine.grammar.expressions import Grammar
-from engine.grammar.program import compile_grammar
+from engine.grammar.program import program_of
 from engine.grammar.token_tree import LONGEST_TOKEN, token_tree
 from engine.tokenizers import Tokenizer
 
@@ -22,7 +22,7 @@ class Constraint:
 
     def __init__(self, grammar: Grammar, tokenizer: Tokenizer, n_tokens: int) -> None:
         """n_tokens: the ids that have logits; fewer than the tokenizer's where a model has fewer."""
-        self._program = compile_grammar(grammar)
+        self._program = program_of(grammar)
         self._automaton = Automaton(self._program)
         self._state = self._automaton.start
         self._tokenizer = tokenizer

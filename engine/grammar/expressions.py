@@ -66,7 +66,7 @@ Expression = Characters | Sequence | Choice | Repeat | Reference
 EMPTY = Sequence(())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Grammar:
     """rules by name; root: the rule of whole texts.  Raises `GrammarError` where it cannot be followed."""
 

@@ -7,6 +7,7 @@ goes several ways at once.  Numbers of steps are places in `Program.steps`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +81,17 @@ class Program:
     root: str
     classes: NDArray[np.uint8]
     samples: tuple[int, ...]
+
+
+def program_of(grammar: Grammar) -> Program:
+    """Of a grammar, compiled once for as long as the grammar lives.  Raises as `compile_grammar`."""
+    program = _PROGRAMS.get(grammar)
+    if program is None:
+        program = _PROGRAMS[grammar] = compile_grammar(grammar)
+    return program
+
+
+_PROGRAMS: WeakKeyDictionary[Grammar, Program] = WeakKeyDictionary()
 
 
 def compile_grammar(grammar: Grammar) -> Program:

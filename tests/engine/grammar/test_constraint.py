@@ -13,6 +13,7 @@ from engine.generation import generate
 from engine.grammar.constraint import Constraint
 from engine.grammar.gbnf import read_gbnf
 from engine.grammar.json_schema import schema_grammar
+from engine.grammar.program import program_of
 from engine.grammar.token_tree import LONGEST_TOKEN, TokenTree, token_tree
 from engine.requests import CompletionRequest, Finished, SamplingSettings
 from engine.session import Session
@@ -101,6 +102,12 @@ def test_advancing_where_nothing_is_allowed_is_an_error():
     constraint = Constraint(read_gbnf('root ::= "z"'), tokenizer, tokenizer.n_tokens)
     with pytest.raises(ValueError, match="does not allow"):
         constraint.advance(0)
+
+
+def test_a_grammar_is_compiled_once():
+    grammar = read_gbnf('root ::= "z"')
+    assert program_of(grammar) is program_of(grammar)
+    assert program_of(grammar) is not program_of(read_gbnf('root ::= "z"'))
 
 
 def test_the_tree_of_a_tokenizer_is_made_once():
