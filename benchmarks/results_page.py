@@ -13,7 +13,7 @@ BEGINNING = """# Results
 
 Written by the scripts of this folder (see README.md), each its own section, from their last runs.
 """
-SECTIONS = ("speed", "memory bandwidth", "accuracy", "batches")
+SECTIONS = ("speed", "memory bandwidth", "accuracy", "batches", "constrained")
 _MARK = re.compile(r"^<!-- ([a-z ]+) -->\n", re.MULTILINE)
 
 
