@@ -83,6 +83,7 @@ def test_evaluating_a_token_allocates_nothing(repack: bool, smollm2_path: Path) 
     ):
         for _ in session.prefill(IDS, lambda: False):
             pass
+        model.weights.settle()
         tracemalloc.start()
         try:
             for token in IDS[:N_WARM]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,4 +76,9 @@ def _advise(start: int, length: int, advice: int) -> bool:
     if sys.platform != "linux" or length == 0:
         return False
     arguments = ctypes.c_void_p(start), ctypes.c_size_t(length), ctypes.c_int(advice)
-    return bool(ctypes.CDLL(None).madvise(*arguments) == 0)
+    return bool(_c_library().madvise(*arguments) == 0)
+
+
+@cache
+def _c_library() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
