@@ -26,6 +26,10 @@ FLOAT_BLOCK = 64
 FIXED_BLOCK = 32
 """Columns of a block of a fixed-point panel; they share the scale of an activation."""
 
+WORK_ROWS, WORK_COLUMNS = 16, 1088
+"""Kernels use four rows of 1024 numbers.  The others keep threads apart: what one prefetches beyond its own
+rows must not be what another writes, which cost a quarter of the speed.  Rows of 4096 bytes stall loads."""
+
 PANEL_BYTES = 512 * 1024
 """Decoded weights of one thread between two steps: about half of a core's second-level cache."""
 
@@ -71,7 +75,7 @@ class LinearScratch:
             panel_offsets=np.zeros(threads * scales, np.float32),
             totals=np.zeros(threads * padded * GROUP, np.float32),
             bits=np.zeros((threads, 2 * GROUP), np.uint32),
-            work=np.zeros((threads, 4, 1024), np.float32),
+            work=np.zeros((threads, WORK_ROWS, WORK_COLUMNS), np.float32),
             found=np.zeros((threads, 2), np.int64),
         )
 

@@ -31,7 +31,7 @@ def add_group(data, x, bits, floats, total, n_cols):
 def matvec(data, x, y, bits, scratch, threads):
     """data: uint16[groups, cols * 64]; x: float32[n, cols]; y: float32[n, rows], overwritten.
 
-    Scratch: bits int32[threads, 64], scratch float32[threads, 3, 1024].
+    Scratch: bits int32[threads, 64], scratch float32[threads, 3 or more, 1024 or more].
     """
     n_groups = data.shape[0]
     floats = bits.view(np.float32)

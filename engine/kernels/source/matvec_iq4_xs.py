@@ -58,7 +58,7 @@ def matvec(data, x, scales, sums, y, bits, scratch, threads):
     """data: uint16[groups, blocks * 136 * 32], two bytes in one; x: int16[n, blocks * 256], scales and sums: float32[n,
     cols / 32], as `tokens_to_fixed` leaves them; y: float32[n, groups, 64], overwritten.
 
-    Scratch: bits uint32[threads, 128], scratch float32[threads, 3, 1024].
+    Scratch: bits uint32[threads, 128], scratch float32[threads, 3 or more, 1024 or more].
     """
     n_groups = data.shape[0]
     n_blocks = x.shape[1] // 256
