@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +19,35 @@ MASKS_KEPT = 128
 """A reply comes back to the same few states, such as the inside of a text, again and again."""
 
 
+STATES_KEPT = 20_000
+"""From one reply to the next, some kB each; with more of them the next reply begins anew."""
+
+
+class _Automata(threading.local):
+    """Those of one thread: they change while they are used."""
+
+    def __init__(self) -> None:
+        self.of_grammars: WeakKeyDictionary[Grammar, Automaton] = WeakKeyDictionary()
+
+
+_AUTOMATA = _Automata()
+
+
+def _automaton_of(grammar: Grammar) -> Automaton:
+    """What replies under the grammar have met so far: later ones come to the same states."""
+    automaton = _AUTOMATA.of_grammars.get(grammar)
+    if automaton is None or automaton.n_states > STATES_KEPT:
+        automaton = _AUTOMATA.of_grammars[grammar] = Automaton(program_of(grammar))
+    return automaton
+
+
 class Constraint:
     """The state of one reply.  Raises `GrammarError` where the grammar is too large."""
 
     def __init__(self, grammar: Grammar, tokenizer: Tokenizer, n_tokens: int) -> None:
         """n_tokens: the ids that have logits; fewer than the tokenizer's where a model has fewer."""
         self._program = program_of(grammar)
-        self._automaton = Automaton(self._program)
+        self._automaton = _automaton_of(grammar)
         self._state = self._automaton.start
         self._tokenizer = tokenizer
         self._tree = token_tree(tokenizer, n_tokens)

@@ -2,6 +2,7 @@
 
 import json
 import random
+import threading
 
 import jsonschema
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from engine.backends.fake import FakeBehaviour
 from engine.errors import NoAllowedTokenError
 from engine.generation import generate
+from engine.grammar import constraint as constraint_module
 from engine.grammar.constraint import Constraint
 from engine.grammar.gbnf import read_gbnf
 from engine.grammar.json_schema import schema_grammar
@@ -108,6 +110,23 @@ def test_a_grammar_is_compiled_once():
     grammar = read_gbnf('root ::= "z"')
     assert program_of(grammar) is program_of(grammar)
     assert program_of(grammar) is not program_of(read_gbnf('root ::= "z"'))
+
+
+def test_later_replies_come_to_the_same_states(monkeypatch):
+    tokenizer = small_tokenizer()
+    grammar = read_gbnf('root ::= "true" | "null"')
+    first = Constraint(grammar, tokenizer, tokenizer.n_tokens)
+    first.advance(ord("t"))
+    second = Constraint(grammar, tokenizer, tokenizer.n_tokens)
+    assert second._automaton is first._automaton
+    assert second.allows(ord("n")) and not first.allows(ord("n")), "each is where its own text is"
+    others = []
+    thread = threading.Thread(target=lambda: others.append(Constraint(grammar, tokenizer, 256)))
+    thread.start()
+    thread.join()
+    assert others[0]._automaton is not first._automaton, "another thread has its own"
+    monkeypatch.setattr(constraint_module, "STATES_KEPT", 0)
+    assert Constraint(grammar, tokenizer, 256)._automaton is not first._automaton
 
 
 def test_the_tree_of_a_tokenizer_is_made_once():
