@@ -6,7 +6,7 @@ and themselves, but not themselves as the first thing they do (left recursion).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from engine.errors import GrammarError
@@ -87,16 +87,7 @@ class Grammar:
     @property
     def nullable(self) -> frozenset[str]:
         """The rules that describe the empty text too."""
-        found: set[str] = set()
-        names = list(self.rules)
-        while True:
-            before = len(found)
-            for name in names:
-                if name not in found and is_nullable(self.rules[name], found):
-                    found.add(name)
-            if len(found) == before:
-                return frozenset(found)
-            names.reverse()  # rules mostly call later ones, or earlier ones
+        return _rules_that_can(self.rules, characters=False)
 
 
 def characters(*ranges: Range) -> Characters:
@@ -173,18 +164,37 @@ def children(expression: Expression) -> tuple[Expression, ...]:
     return ()
 
 
-def is_nullable(expression: Expression, nullable_rules: Iterable[str]) -> bool:
+def is_nullable(expression: Expression, nullable_rules: Collection[str]) -> bool:
     """Whether it describes the empty text, given the rules that do."""
+    return _can(expression, nullable_rules, characters=False)
+
+
+def _can(expression: Expression, rules: Collection[str], characters: bool) -> bool:
+    """Whether there is a way through it, given the rules with one.  characters: whether they may be on it."""
     match expression:
+        case Characters():
+            return characters
         case Reference(rule):
-            return rule in nullable_rules
+            return rule in rules
         case Sequence(items):
-            return all(is_nullable(item, nullable_rules) for item in items)
+            return all(_can(item, rules, characters) for item in items)
         case Choice(options):
-            return any(is_nullable(option, nullable_rules) for option in options)
+            return any(_can(option, rules, characters) for option in options)
         case Repeat(item, minimum):
-            return minimum == 0 or is_nullable(item, nullable_rules)
-    return False
+            return minimum == 0 or _can(item, rules, characters)
+
+
+def _rules_that_can(rules: Mapping[str, Expression], characters: bool) -> frozenset[str]:
+    found: set[str] = set()
+    names = list(rules)
+    while True:
+        before = len(found)
+        for name in names:
+            if name not in found and _can(rules[name], found, characters):
+                found.add(name)
+        if len(found) == before:
+            return frozenset(found)
+        names.reverse()  # rules mostly call later ones, or earlier ones
 
 
 def _depth(expression: Expression) -> int:
@@ -237,32 +247,10 @@ def _refuse_left_recursion(grammar: Grammar) -> None:
 
 def _refuse_endless_rules(grammar: Grammar) -> None:
     """Refuses rules that describe no finite text."""
-    ending: set[str] = set()
-    names = list(grammar.rules)
-    while True:
-        before = len(ending)
-        for name in names:
-            if name not in ending and _can_end(grammar.rules[name], ending):
-                ending.add(name)
-        if len(ending) == len(names):
-            return
-        if len(ending) == before:
-            endless = next(name for name in names if name not in ending)
-            raise GrammarError(f"The rule {endless!r} describes only texts without an end.")
-        names.reverse()
-
-
-def _can_end(expression: Expression, ending: set[str]) -> bool:
-    match expression:
-        case Reference(rule):
-            return rule in ending
-        case Sequence(items):
-            return all(_can_end(item, ending) for item in items)
-        case Choice(options):
-            return any(_can_end(option, ending) for option in options)
-        case Repeat(item, minimum):
-            return minimum == 0 or _can_end(item, ending)
-    return True
+    ending = _rules_that_can(grammar.rules, characters=True)
+    for name in grammar.rules:
+        if name not in ending:
+            raise GrammarError(f"The rule {name!r} describes only texts without an end.")
 
 
 def _first_rules(expression: Expression, nullable: frozenset[str]) -> Iterator[str]:
