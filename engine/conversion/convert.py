@@ -16,13 +16,14 @@ import numpy as np
 
 from engine.conversion.checkpoint import Checkpoint
 from engine.conversion.config import Config
-from engine.conversion.number_types import FILE_TYPES, NumberType, common_type, type_of
+from engine.conversion.number_types import NumberType, common_type, type_of
 from engine.conversion.registry import Family, family_of
 from engine.conversion.tensors import ConvertedTensor
 from engine.conversion.text_part import text_config, text_tensors
 from engine.conversion.tokenizers import tokenizer_metadata
 from engine.conversion.weights import Weights
 from engine.errors import ModelFileError, UnsupportedModelError
+from engine.gguf.file_types import FILE_TYPE_KEY, FILE_TYPE_NUMBERS
 from engine.gguf.metadata import Metadata
 from engine.gguf.values import infer_value
 from engine.gguf.writer import Progress, StreamedTensor, write_gguf
@@ -87,7 +88,7 @@ def convert_checkpoint(
             tensor.stream(type_of(tensor, common)) if isinstance(tensor, ConvertedTensor) else tensor
             for tensor in tensors
         ]
-        values["general.file_type"] = FILE_TYPES[common.name]
+        values[FILE_TYPE_KEY] = FILE_TYPE_NUMBERS[common.name]
         if config.get("tie_word_embeddings") is False and not any(s.name == OUTPUT for s in streams):
             notices.append("The checkpoint has no output matrix of its own: the embedding takes its place.")
         if vocabulary:

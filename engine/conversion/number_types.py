@@ -13,8 +13,8 @@ from engine.gguf.tensor_types import TENSOR_TYPES, QuantType
 
 NumberType = Literal["auto", "f32", "f16", "bf16"]
 
-FILE_TYPES = {"F32": 0, "F16": 1, "BF16": 32}
-"""``general.file_type`` of the public GGUF specification."""
+FLOAT_TYPES = ("F32", "F16", "BF16")
+"""What the matrices of a converted file can be."""
 
 ALWAYS_F32 = frozenset({"ffn_gate_inp", "ffn_gate_inp_shexp", "position_embd", "token_types"})
 """Matrices that are small and matter much: routers of experts and positions.  As llama.cpp writes them."""
@@ -36,7 +36,7 @@ def common_type(tensors: Iterable[ConvertedTensor], wanted: NumberType) -> Quant
         for source in tensor.sources:
             numbers[source.dtype] += source.row_bytes * (source.shape[0] if source.shape else 1)
     most = numbers.most_common(1)[0][0] if numbers else "F32"
-    return TENSOR_TYPES[most if most in FILE_TYPES else "F32"]
+    return TENSOR_TYPES[most if most in FLOAT_TYPES else "F32"]
 
 
 def type_of(tensor: ConvertedTensor, common: QuantType) -> QuantType:

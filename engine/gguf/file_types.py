@@ -14,3 +14,5 @@ FILE_TYPES: dict[int, str] = {
     26: "IQ3_S", 27: "IQ3_M", 28: "IQ2_S", 29: "IQ2_M", 30: "IQ4_XS", 31: "IQ1_M", 32: "BF16", 36: "TQ1_0",
     37: "TQ2_0", 38: "MXFP4", 39: "NVFP4", 40: "Q1_0",
 }  # fmt: skip
+
+FILE_TYPE_NUMBERS: dict[str, int] = {name: number for number, name in FILE_TYPES.items()}
